@@ -74,6 +74,3 @@ impl Clock {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -192,12 +192,6 @@ impl OwnerRecords {
         })
     }
 
-    /// Time of a shoot's next check.
-    #[cfg(test)]
-    pub fn due(&self, namespace: &str) -> Option<Moment> {
-        self.read(namespace, |_, shoot| Some(shoot.record.next()))
-    }
-
     /// Standings of the shoots that are checked.
     pub(crate) fn standings(&self, now: Moment) -> Vec<Ownership> {
         let checks = self.checks.lock();

@@ -15,7 +15,6 @@ use prober_core::verdict::PoolConditions;
 use crate::clock::Clock;
 use crate::config;
 use crate::observability::metrics::Metrics;
-use crate::observability::outcome::ProbeOutcome;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::seed::Seed;
 use crate::seed::watch_scope::WatchScope;
@@ -77,9 +76,14 @@ pub(crate) fn at(seconds: f64) -> Moment {
     Moment::since_start(span(seconds))
 }
 
-/// What a clock that agrees with ours says at that moment.
+/// How many seconds after that a moment is.
+pub(crate) fn second(moment: Moment) -> f64 {
+    moment.elapsed_since_start().num_milliseconds() as f64 / 1000.0
+}
+
+/// What a clock that agrees with ours says at that moment: midnight at 0.
 pub(crate) fn wall(seconds: f64) -> DateTime<Utc> {
-    DateTime::from_timestamp(1_700_000_000, 0).expect("a calendar date") + span(seconds)
+    DateTime::UNIX_EPOCH + span(seconds)
 }
 
 /// What is found where nothing was seen.
@@ -91,14 +95,4 @@ pub(crate) fn nothing_found() -> Finding {
         renewed_after: None,
     };
     Judge::default().judge(&rules)
-}
-
-/// Outcome of a probe after which no lease is shown.
-pub(crate) fn outcome(finding: Finding) -> ProbeOutcome {
-    ProbeOutcome {
-        finding: Arc::new(finding),
-        leases: Vec::new(),
-        overdue: Vec::new(),
-        lost_zones: Vec::new(),
-    }
 }

@@ -93,6 +93,3 @@ fn oldest(counted: &[CountedLease<'_>]) -> Vec<SeenLease> {
     };
     leases.into_iter().map(seen).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -100,82 +100,51 @@ mod tests {
     use super::*;
     use crate::tests::at;
 
+    /// When the controller was seen how, and the fates of two nodes by then, silent from 100 s and
+    /// from 130 s on.
+    #[rustfmt::skip]
+    const ROWS: [(&str, f64, &str); 18] = [
+        ("0 up", 139.9, "Saved, Saved"),
+        ("0 up", 144.9, "Unclear, Saved"),
+        ("0 up", 145.0, "Marked, Saved"),
+        ("0 up", 175.0, "Marked, Marked"),
+        // At 0 in time, a moment too late, and far too late.
+        ("0 up, 139.9 down", 300.0, "Saved, Saved"),
+        ("0 up, 140.1 down", 300.0, "Unclear, Saved"),
+        ("0 up, 150 down", 300.0, "Marked, Saved"),
+        // Up again for 0.2 s, for less than a grace, for no longer than it may take to start, and
+        // for longer.
+        ("0 up, 135 down, 200 up, 200.2 down", 300.0, "Saved, Saved"),
+        ("0 up, 135 down, 200 up", 239.9, "Saved, Saved"),
+        ("0 up, 135 down, 200 up", 264.9, "Unclear, Unclear"),
+        ("0 up, 135 down, 200 up", 265.0, "Marked, Marked"),
+        // First seen at 150 s, so that nobody knows what was before.
+        ("150 down", 300.0, "Unclear, Saved"),
+        ("150 up", 151.0, "Unclear, Saved"),
+        ("150 up", 171.0, "Unclear, Unclear"),
+        ("150 up", 215.0, "Marked, Marked"),
+        // Not known for a while, and never.
+        ("0 up, 135 down, 150 unknown, 189.9 down", 300.0, "Saved, Saved"),
+        ("0 up, 135 down, 150 unknown, 190.1 down", 300.0, "Unclear, Unclear"),
+        ("0 unknown", 300.0, "Unclear, Unclear"),
+    ];
+
     #[test]
     fn a_node_is_marked_once_it_was_watched_for_a_grace() {
-        let (up, down, unknown) = (Some(true), Some(false), None);
-        // When the controller was seen how; the fates of two nodes, silent from 100 s and from 130 s
-        // on, by these moments.
-        type Row<'a> = (&'a [(f64, Option<bool>)], f64, [Fate; 2]);
-        let rows: &[Row<'_>] = &[
-            // Up all the time.
-            (&[(0.0, up)], 139.9, [Fate::Saved, Fate::Saved]),
-            (&[(0.0, up)], 144.9, [Fate::Unclear, Fate::Saved]),
-            (&[(0.0, up)], 145.0, [Fate::Marked, Fate::Saved]),
-            (&[(0.0, up)], 175.0, [Fate::Marked, Fate::Marked]),
-            // At 0 in time, a moment too late, and far too late.
-            (
-                &[(0.0, up), (139.9, down)],
-                300.0,
-                [Fate::Saved, Fate::Saved],
-            ),
-            (
-                &[(0.0, up), (140.1, down)],
-                300.0,
-                [Fate::Unclear, Fate::Saved],
-            ),
-            (
-                &[(0.0, up), (150.0, down)],
-                300.0,
-                [Fate::Marked, Fate::Saved],
-            ),
-            // Up again for 0.2 s, for less than a grace, for no longer than it may take to start,
-            // and for longer.
-            (
-                &[(0.0, up), (135.0, down), (200.0, up), (200.2, down)],
-                300.0,
-                [Fate::Saved, Fate::Saved],
-            ),
-            (
-                &[(0.0, up), (135.0, down), (200.0, up)],
-                239.9,
-                [Fate::Saved, Fate::Saved],
-            ),
-            (
-                &[(0.0, up), (135.0, down), (200.0, up)],
-                264.9,
-                [Fate::Unclear, Fate::Unclear],
-            ),
-            (
-                &[(0.0, up), (135.0, down), (200.0, up)],
-                265.0,
-                [Fate::Marked, Fate::Marked],
-            ),
-            // First seen at 150 s, so that nobody knows what was before.
-            (&[(150.0, down)], 300.0, [Fate::Unclear, Fate::Saved]),
-            (&[(150.0, up)], 151.0, [Fate::Unclear, Fate::Saved]),
-            (&[(150.0, up)], 171.0, [Fate::Unclear, Fate::Unclear]),
-            (&[(150.0, up)], 215.0, [Fate::Marked, Fate::Marked]),
-            // Not known for a while, and never.
-            (
-                &[(0.0, up), (135.0, down), (150.0, unknown), (189.9, down)],
-                300.0,
-                [Fate::Saved, Fate::Saved],
-            ),
-            (
-                &[(0.0, up), (135.0, down), (150.0, unknown), (190.1, down)],
-                300.0,
-                [Fate::Unclear, Fate::Unclear],
-            ),
-            (&[], 300.0, [Fate::Unclear, Fate::Unclear]),
-        ];
-        for &(changes, by, fates) in rows {
+        for (changes, by, fates) in ROWS {
             let mut marking = Marking::default();
-            for &(moment, is_up) in changes {
-                marking.follow(is_up, at(moment));
+            for change in changes.split(", ") {
+                let (moment, seen) = change.split_once(' ').expect(change);
+                let is_up = (seen != "unknown").then_some(seen == "up");
+                marking.follow(is_up, at(moment.parse().expect(change)));
             }
             let grace = TimeDelta::seconds(40);
             let found = [100.0, 130.0].map(|renewed| marking.fate(at(renewed), grace, at(by)).0);
-            assert_eq!(found, fates, "{changes:?} by {by}");
+            assert_eq!(
+                format!("{found:?}"),
+                format!("[{fates}]"),
+                "{changes} by {by}"
+            );
         }
     }
 }

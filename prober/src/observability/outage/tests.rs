@@ -1,53 +1,54 @@
-//! A shoot with two controllers, told second by second what its last probe found and what is held
-//! down.
+//! Stories of a shoot with two controllers and three nodes, in words: what its probes find, what is
+//! written and what the seed shows. Times count from the verdict, at midnight.
+//!
+//! ```text
+//! fell; 1 mcm 0, kcm 0 sent; 71 back
+//! '     '- time                 '- all nodes have just renewed, and a probe finds it
+//! '- begins so
+//! ```
 
 use std::sync::Arc;
 
-use prober_core::judgement::Finding;
+use prober_core::judgement::{CountedLease, Finding};
 use prober_core::lease::LeaseState;
-use prober_core::replicas::{Marks, Observed, Write};
+use prober_core::replicas::{Observed, Write};
 use prober_core::shoot::Requirement;
 use prober_core::verdict::Tally;
 
 use super::*;
-use crate::observability::outcome::SeenLease;
 use crate::tests::{at, nothing_found, wall};
-
-const MCM: &str = "machine-controller-manager";
-const KCM: &str = "kube-controller-manager";
-const DOWN: Verdict = Verdict::ScaleDown;
-/// Time of the verdict.
-const FELL: f64 = 130.0;
 
 #[derive(Default)]
 struct RecordedShoot {
+    /// Last renewals of its nodes.
+    renewed: Vec<f64>,
     /// Controllers that a reload has dropped.
-    dropped: Option<&'static str>,
+    dropped: Option<String>,
     /// Those that are held down, with the replicas to return to.
-    held: Vec<(&'static str, Option<i32>)>,
+    held: BTreeMap<String, Option<i32>>,
     /// Writes under way.
-    writing: Vec<(&'static str, PlannedWrite, Moment)>,
+    writing: BTreeMap<String, (PlannedWrite, Moment)>,
     history: ShootHistory,
-    verdict: Option<Verdict>,
     outcome: Option<ProbeOutcome>,
     waits: Vec<(ResourceRef, Waits)>,
     not_scaled: BTreeMap<ResourceRef, String>,
     is_scaling: bool,
+    has_stood_down: bool,
     paused: bool,
     open: Option<Box<Outage>>,
     ended: Vec<Outage>,
 }
 
 /// To so many replicas of 1, or from 0.
-fn change(to: i32) -> PlannedWrite {
+fn change(to: &str) -> PlannedWrite {
+    let to: i32 = to.parse().expect(to);
     let base = Observed {
         replicas: 1 - to,
         ..Observed::default()
     };
     let write = Write {
-        marks: Marks::default(),
         replicas: Some(to),
-        used_default_replicas: false,
+        ..Write::default()
     };
     PlannedWrite {
         base: Arc::new(base),
@@ -57,166 +58,160 @@ fn change(to: i32) -> PlannedWrite {
 
 fn resource(name: &str) -> ResourceRef {
     ResourceRef {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
         name: name.to_owned(),
+        ..ResourceRef::default()
     }
 }
 
-/// Holds these down when it is first seen.
-fn found(held: &[(&'static str, Option<i32>)]) -> RecordedShoot {
-    let held = held.to_vec();
-    let shoot = RecordedShoot {
-        held,
+fn number(text: &str) -> f64 {
+    text.parse().expect(text)
+}
+
+fn story(text: &str) -> RecordedShoot {
+    let mut shoot = RecordedShoot {
+        renewed: vec![-30.0; 3],
         ..RecordedShoot::default()
     };
-    shoot.follow(0.0)
-}
-
-/// Was found well for long, until shortly before [`FELL`].
-fn well() -> RecordedShoot {
-    RecordedShoot::default().recovers(1.0).recovers(115.0)
-}
-
-/// Fell at [`FELL`], after all of three nodes were last renewed at 100 s.
-fn fell() -> RecordedShoot {
-    well().finds(FELL, DOWN, &[100.0; 3])
-}
-
-/// Was protected then.
-fn protected() -> RecordedShoot {
-    fell().leads(131.0, MCM, 0).leads(132.0, KCM, 0)
+    let (begins, then) = text.split_once("; ").unwrap_or((text, ""));
+    let before = match begins {
+        // A process that has just started.
+        "new" => "",
+        // Found well for long, until shortly before.
+        "well" => "-129 up; -15 up; ",
+        "fell" => "-129 up; -15 up; 0 down; ",
+        "protected" => "-129 up; -15 up; 0 down; 1 mcm 0; 2 kcm 0; ",
+        other => panic!("{other}"),
+    };
+    let events = before.to_owned() + then;
+    for event in events.split_terminator("; ") {
+        let (time, changes) = event.split_once(' ').unwrap_or((event, ""));
+        for change in changes.split(", ") {
+            shoot.happens(number(time), change);
+            shoot.follow(number(time));
+        }
+    }
+    shoot
 }
 
 impl RecordedShoot {
-    fn follow(mut self, second: f64) -> Self {
+    #[rustfmt::skip]
+    fn happens(&mut self, second: f64, event: &str) {
+        let words: Vec<_> = event.split(' ').collect();
+        match words[..] {
+            [""] => {}
+            // What the nodes do, and a probe finds.
+            ["silent", "from", ref since @ ..] => self.renewed = since.iter().map(|at| number(at)).collect(),
+            [count, "nodes"] => self.renewed = vec![-30.0; number(count) as usize],
+            ["down"] => self.probe(second, Verdict::ScaleDown),
+            ["undecided"] => self.probe(second, Verdict::HoldUndecided),
+            ["up"] => self.probe(second, Verdict::ScaleUp),
+            ["back"] => { self.renewed.fill(second - 1.0); self.probe(second, Verdict::ScaleUp); }
+            ["paused"] => self.paused = true,
+            ["unpaused"] => self.paused = false,
+            ["scaling"] => self.is_scaling = true,
+            ["scaled"] => self.is_scaling = false,
+            ["stands", "down"] => self.has_stood_down = true,
+            // No write has an answer, and none is awaited any more.
+            ["gives", "up"] => self.writing.clear(),
+            [name, "dropped"] => self.dropped = Some(name.to_owned()),
+            [name, "refused"] => self.not_scaled = [(resource(name), "403 Forbidden".to_owned())].into(),
+            [name, "waits"] => self.waits = [Requirement::Recent, Requirement::NotPaused].map(|requirement| (resource(name), Waits { requirement, until: None })).into(),
+            [name, "0", "unreadable"] => drop(self.held.insert(name.to_owned(), None)),
+            // A write as the leader, answered and seen; or only that.
+            [name, to] => { self.wrote(second, name, to, true); self.shows(name, to); }
+            [name, to, "sent"] => drop(self.writing.insert(name.to_owned(), (change(to), at(second)))),
+            [name, to, "answered"] => self.wrote(second, name, to, true),
+            [name, to, "as", "standby"] => { self.wrote(second, name, to, false); self.shows(name, to); }
+            [name, to, "seen"] => self.shows(name, to),
+            _ => panic!("{event}"),
+        }
+    }
+
+    /// A probe finds the nodes as they were renewed last.
+    fn probe(&mut self, second: f64, verdict: Verdict) {
+        let found = nothing_found();
+        let names: Vec<_> = (0..self.renewed.len())
+            .map(|number| format!("node-{number}"))
+            .collect();
+        let leases = names.iter().zip(&self.renewed).map(|(node, renewed)| {
+            let age = at(second) - at(*renewed);
+            let state = match verdict {
+                _ if age < found.grace.threshold() => LeaseState::Valid,
+                Verdict::HoldUndecided => LeaseState::Undecided,
+                _ => LeaseState::Expired,
+            };
+            let (failure_zone, skew) = (None, TimeDelta::zero());
+            CountedLease {
+                node,
+                failure_zone,
+                age,
+                state,
+                skew,
+            }
+        });
+        let leases: Vec<_> = leases.collect();
+        let finding = Finding {
+            verdict,
+            judged_at: at(second),
+            tally: Tally::of(leases.iter().map(|lease| lease.state)),
+            nodes_known: true,
+            ..found
+        };
+        self.outcome = Some(ProbeOutcome::new(&Arc::new(finding), &leases, None));
+    }
+
+    /// A write is answered.
+    fn wrote(&mut self, second: f64, name: &str, to: &str, as_leader: bool) {
+        self.writing.remove(name);
+        if let Some(outage) = &mut self.open {
+            outage.wrote(&resource(name), &change(to), as_leader, true, wall(second));
+        }
+    }
+
+    /// The seed shows a controller at so many replicas, held down if at 0.
+    fn shows(&mut self, name: &str, replicas: &str) {
+        self.held.remove(name);
+        if replicas == "0" {
+            self.held.insert(name.to_owned(), Some(1));
+        }
+    }
+
+    fn follow(&mut self, second: f64) {
+        let (now, wall) = (at(second), wall(second));
+        let verdict = self.outcome.as_ref().map(|outcome| outcome.finding.verdict);
+        self.history.follow_verdict(verdict, self.outcome.as_ref());
         self.history
-            .follow_verdict(self.verdict, self.outcome.as_ref());
-        let is_up = self.held.iter().all(|(name, _)| *name != KCM);
-        self.history.marking.follow(Some(is_up), at(second));
-        let writing = |resource: &ResourceRef| {
-            let mut writing = self.writing.iter();
-            let (_, change, sent) = writing.find(|(name, ..)| *name == resource.name)?;
-            Some((change, *sent))
-        };
-        let all = [MCM, KCM].into_iter();
-        let all = all.filter(|name| Some(*name) != self.dropped);
+            .marking
+            .follow(Some(!self.held.contains_key("kcm")), now);
+        let all = ["mcm", "kcm"].into_iter();
+        let all = all.filter(|name| self.dropped.as_deref() != Some(name));
         let resources: Vec<_> = all.map(resource).collect();
-        let returns_to = |resource: &ResourceRef| {
-            let mut held = self.held.iter();
-            Some(held.find(|(name, _)| *name == resource.name)?.1)
-        };
         let dependents = resources.iter().map(|resource| SeenDependent {
             resource,
-            is_held_down: returns_to(resource).is_some(),
-            returns_to: returns_to(resource).flatten(),
-            writing: writing(resource),
+            is_held_down: self.held.contains_key(&resource.name),
+            returns_to: self.held.get(&resource.name).copied().flatten(),
+            writing: self
+                .writing
+                .get(&resource.name)
+                .map(|(change, sent)| (change, *sent)),
         });
         let snapshot = Snapshot {
             namespace: "shoot--a--b",
-            verdict: self.verdict,
+            verdict,
             outcome: self.outcome.as_ref(),
             dependents: dependents.collect(),
             waits: &self.waits,
             not_scaled: &self.not_scaled,
             history: &self.history,
             is_scaling: self.is_scaling,
-            has_stood_down: false,
+            has_stood_down: self.has_stood_down,
             paused: self.paused,
             leads: true,
-            now: at(second),
-            wall: wall(second),
+            now,
+            wall,
         };
         let ended = Outage::follow(&mut self.open, &snapshot);
         self.ended.extend(ended.map(|outage| *outage));
-        self
-    }
-
-    /// A probe finds leases that were last renewed at these moments.
-    fn finds(mut self, second: f64, verdict: Verdict, renewed: &[f64]) -> Self {
-        let grace = nothing_found().grace;
-        let lease = |(number, &renewed): (usize, &f64)| {
-            let age = at(second) - at(renewed);
-            SeenLease {
-                node: format!("node-{number}"),
-                age,
-                state: match verdict {
-                    _ if age < grace.threshold() => LeaseState::Valid,
-                    Verdict::HoldUndecided => LeaseState::Undecided,
-                    _ => LeaseState::Expired,
-                },
-                skew: TimeDelta::zero(),
-            }
-        };
-        let leases: Vec<_> = renewed.iter().enumerate().map(lease).collect();
-        let is_overdue =
-            |lease: &&SeenLease| lease.state == LeaseState::Expired && lease.age >= grace.period();
-        let overdue = leases.iter().filter(is_overdue);
-        let overdue = overdue.map(|lease| at(second) - lease.age).collect();
-        let finding = Finding {
-            verdict,
-            judged_at: at(second),
-            tally: Tally::of(leases.iter().map(|lease| lease.state)),
-            nodes_known: true,
-            ..nothing_found()
-        };
-        self.verdict = Some(verdict);
-        self.outcome = Some(ProbeOutcome {
-            finding: Arc::new(finding),
-            leases,
-            overdue,
-            lost_zones: vec![],
-        });
-        self.follow(second)
-    }
-
-    /// All nodes are found to have just renewed.
-    fn recovers(self, second: f64) -> Self {
-        self.finds(second, Verdict::ScaleUp, &[second - 1.0; 3])
-    }
-
-    /// A write as the leader is answered, and seen.
-    fn leads(self, second: f64, name: &'static str, to: i32) -> Self {
-        self.wrote(second, name, to, true).shows(second, name, to)
-    }
-
-    /// A write is answered.
-    fn wrote(mut self, second: f64, name: &str, to: i32, as_leader: bool) -> Self {
-        self.writing.retain(|(writing, ..)| *writing != name);
-        if let Some(outage) = &mut self.open {
-            outage.wrote(&resource(name), &change(to), as_leader, true, wall(second));
-        }
-        self
-    }
-
-    /// A write as the leader is sent.
-    fn sends(mut self, second: f64, name: &'static str, to: i32) -> Self {
-        self.writing.push((name, change(to), at(second)));
-        self.follow(second)
-    }
-
-    /// No write has an answer, and none is awaited any more.
-    fn gives_up(self) -> Self {
-        self.with(|shoot| shoot.writing.clear())
-    }
-
-    /// The seed shows a controller at so many replicas, held down if at 0.
-    fn shows(mut self, second: f64, name: &'static str, replicas: i32) -> Self {
-        self.held.retain(|(held, _)| *held != name);
-        if replicas == 0 {
-            self.held.push((name, Some(1)));
-        }
-        self.follow(second)
-    }
-
-    /// All that was held down is restored by the leader.
-    fn restored(self, second: f64) -> Self {
-        self.leads(second, KCM, 1).leads(second, MCM, 1)
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
     }
 
     /// The newest record.
@@ -224,457 +219,181 @@ impl RecordedShoot {
         let last = self.open.as_deref().or(self.ended.last());
         last.expect("an outage")
     }
+
+    /// Beside its sentence: what this process did, when the nodes were back and whether that was a
+    /// blip, and which record it is.
+    fn facts(&self) -> String {
+        let outage = self.last();
+        let (acted, writes) = (outage.acted.unwrap_or("nothing"), outage.writes.len());
+        let back = outage.recovered.map(|at| in_seconds(at - outage.began));
+        let back = back.map_or("not back".to_owned(), |seconds| {
+            format!("back in {seconds}")
+        });
+        let blip = if outage.is_blip() { ", blip" } else { "" };
+        let count = self.ended.len() + usize::from(self.open.is_some());
+        let count = if count == 1 { "" } else { ", another" };
+        format!("{acted} {writes}, {back}{blip}{count}")
+    }
 }
+
+/// Each story, with what this process did and when the nodes were back, and the record's sentence.
+const STORIES: &str = "
+protected; 71 back; 73 kcm 1; 75 mcm 1
+    leader 4, back in 71
+    3 of 3 leases expired, held down (written as the leader): mcm for 1m 14s, kcm for 1m 11s; restored (written as the leader) after 1m 15s
+# Back within 25 s.
+protected; 25 back; 30 kcm 1, mcm 1
+    leader 4, back in 25, blip
+    3 of 3 leases expired, held down (written as the leader): mcm for 29s, kcm for 28s; restored (written as the leader) after 30s
+protected; 25.1 back; 30 kcm 1, mcm 1
+    leader 4, back in 25.1
+    3 of 3 leases expired, held down (written as the leader): mcm for 29s, kcm for 28s; restored (written as the leader) after 30s
+# Lost again before all is restored.
+protected; 10 back; 11 kcm 1
+    leader 3, back in 10, blip
+    3 of 3 leases expired, held down (written as the leader): mcm, kcm for 9s; not over yet
+protected; 10 back; 11 kcm 1; 60 silent from 25 25 25, down; 61 kcm 0
+    leader 4, not back
+    3 of 3 leases expired, held down (written as the leader): mcm, kcm for 9s and since 00:01:01 UTC; not over yet
+# Somebody else raises one, and a replica without the lead takes it down again.
+protected; 20 kcm 1 seen; 55 kcm 0 as standby; 80 back; 85 kcm 1; 86 mcm 1 seen
+    leader 4, back in 80
+    3 of 3 leases expired, held down: mcm for 1m 25s (written as the leader), kcm for 18s (written as the leader) and for 30s (written without the lead); restored after 1m 26s
+# A process that starts in mid-outage begins with what it finds.
+new; 0 kcm 0 unreadable, mcm 0 seen
+    nothing 0, not back
+    no outage seen by this process, found held down: kcm (its replicas annotation cannot be read), mcm; not over yet
+new; 0 kcm 0 unreadable, mcm 0 seen; 5 silent from -60 -60 -60, undecided
+    nothing 0, not back
+    no outage seen by this process, found held down: kcm (its replicas annotation cannot be read), mcm; not over yet
+new; 0 kcm 0 unreadable, mcm 0 seen; 5 silent from -60 -60 -60, undecided; 20 down; 60 back; 61 kcm 1, mcm 1
+    leader 2, back in 60
+    begun before this process could tell, 3 of 3 leases expired, found held down: kcm for 1m 1s (its replicas annotation cannot be read), mcm for 1m 1s; 3 nodes not renewed for a whole grace, marked Unknown or not; restored (written as the leader) after 1m 1s
+# Its beginning was not seen, so it is no blip.
+new; 0 kcm 0 seen; 5 back; 6 kcm 1
+    leader 1, back in 5
+    no outage seen by this process, found held down: kcm for 6s; restored (written as the leader) after 6s
+# A replica that writes nothing records what others did, and probes less often.
+fell; 1 mcm 0 seen, kcm 0 seen; 71 kcm 1 seen, mcm 1 seen; 80 back
+    nothing 0, back in 71
+    3 of 3 leases expired, held down (written by others): mcm for 1m 10s, kcm for 1m 10s; restored (written by others) after 1m 11s
+# The leader restores by a probe of its own: nodes that it saw come back were saved.
+fell; 1 kcm 0 seen; 15 down; 18 kcm 1 seen; 20 back
+    nothing 0, back in 18, blip
+    3 of 3 leases expired, held down (written by others): kcm for 17s; without protection 3 nodes would have been Unknown from 00:00:10 UTC on; restored (written by others) after 18s
+# A watch is faster than the answer to the last write.
+protected; 30 back; 31 kcm 1, scaling; 40 mcm 1 seen; 41 mcm 1 answered, scaled
+    leader 4, back in 30
+    3 of 3 leases expired, held down (written as the leader): mcm for 39s, kcm for 29s; restored (written as the leader) after 40s
+fell; 1.5 mcm 0 as standby
+    standby 1, not back
+    3 of 3 leases expired, held down (written without the lead): mcm; not over yet
+fell; 30 back
+    nothing 0, back in 30
+    3 of 3 leases expired; nothing held down after 30s
+# A pause ends the record when the nodes are back, and its end begins another.
+protected; 70 paused, back; 100
+    leader 2, back in 70
+    3 of 3 leases expired, held down (written as the leader): mcm, kcm; paused after 1m 10s
+protected; 70 paused, back; 130 unpaused; 131 kcm 1, mcm 1
+    leader 2, back in 0, another
+    no outage seen by this process, found held down: mcm for 1s, kcm for 1s; restored (written as the leader) after 1s
+# So does the next verdict: what was held down before this record has no author in it.
+protected; 30 paused, back; 45 silent from 15 15 15, down
+    nothing 0, not back, another
+    3 of 3 leases expired, found held down: mcm, kcm; not over yet
+# What a reload drops while it is held down was not restored; nor is what a shoot leaves that stands down.
+protected; 3 mcm dropped; 30 back; 31 kcm 1
+    leader 3, back in 30
+    3 of 3 leases expired, held down (written as the leader): mcm, kcm for 29s; still held down after 31s
+protected; 70 stands down
+    leader 2, not back
+    3 of 3 leases expired, held down (written as the leader): mcm, kcm; still held down after 1m 10s
+fell; 70 stands down
+    nothing 0, not back
+    3 of 3 leases expired; probe ended after 1m 10s
+# Unknown before the verdict, and so not spared.
+well; 0 silent from -80 -80 -30 -30 -30, down; 30 down
+    nothing 0, not back
+    5 of 5 leases expired; 3 nodes not renewed while kube-controller-manager was up, and so Unknown from 00:00:10 UTC on; not over yet
+# Protected too late for the first of three.
+well; 0 silent from -30 -29.9 -29.8, down; 10.05 kcm 0; 15 down
+    leader 1, not back
+    1 of 3 leases expired, held down (written as the leader): kcm; without protection 2 nodes would have been Unknown from 00:00:10 UTC on; 1 node not renewed for a whole grace, marked Unknown or not; not over yet
+# One of the others has not renewed when all is restored.
+well; 0 silent from -30 -29.9 -29.8, down; 10.05 kcm 0; 15 down; 30 silent from 29 29 -29.8, up; 31 scaling, kcm 1
+    leader 2, back in 30
+    1 of 3 leases expired, held down (written as the leader): kcm for 20s; without protection 1 node would have been Unknown from 00:00:10 UTC on; 2 nodes not renewed for a whole grace, marked Unknown or not; not over yet
+# It renews before the others could be marked.
+well; 0 silent from -30 -29.9 -29.8, down; 10.05 kcm 0; 15 down; 30 silent from 29 29 -29.8, up; 31 scaling, kcm 1; 35 back
+    leader 2, back in 30
+    1 of 3 leases expired, held down (written as the leader): kcm for 20s; without protection 2 nodes would have been Unknown from 00:00:10 UTC on; 1 node not renewed for a whole grace, marked Unknown or not; not over yet
+# Up for less than kube-controller-manager waits after its start, and for longer.
+protected; 15 down; 20 kcm 1 seen; 20.1 down; 20.2 kcm 0; 30 down
+    leader 3, not back
+    3 of 3 leases expired, held down (written as the leader): mcm, kcm for 18s and since 00:00:20 UTC; without protection 3 nodes would have been Unknown from 00:00:10 UTC on; not over yet
+protected; 15 down; 20 kcm 1 seen; 85 down
+    leader 2, not back
+    3 of 3 leases expired, held down (written as the leader): mcm, kcm for 18s; 3 nodes not renewed while kube-controller-manager was up, and so Unknown from 00:01:00 UTC on; not over yet
+# A process that starts in mid-outage with nothing held down saw no blip, and knows nothing of the nodes that were overdue before.
+new; 0 silent from -50 -30 -30, undecided; 11 down; 11.5 kcm 0; 20 down; 25 back; 26 kcm 1
+    leader 2, back in 14
+    begun before this process could tell, 3 of 3 leases expired, held down (written as the leader): kcm for 14s; 3 nodes not renewed for a whole grace, marked Unknown or not; restored (written as the leader) after 15s
+# Nobody knows who made a write that has no answer: it may be ours or another's.
+fell; 0.5 kcm 0 sent; 1 kcm 0 seen
+    nothing 1, not back
+    3 of 3 leases expired, held down: kcm; not over yet
+fell; 0.5 kcm 0 sent; 1 kcm 0 seen; 1.1 kcm 0 answered
+    leader 1, not back
+    3 of 3 leases expired, held down (written as the leader): kcm; not over yet
+fell; 0.5 kcm 0 sent; 1 kcm 0 seen, gives up; 20 back; 21 kcm 1 sent, gives up; 22 kcm 1 seen
+    nothing 2, back in 20, blip
+    3 of 3 leases expired, held down: kcm for 21s; restored after 22s
+fell; 1 kcm 0 sent; 1.5 kcm 0 seen, gives up; 10 kcm 1 seen; 11 kcm 0 sent; 11.2 kcm 0
+    leader 2, not back
+    3 of 3 leases expired, held down: kcm for 8s and since 00:00:11 UTC (written as the leader); not over yet
+# The same write, sent once more, is listed once.
+fell; 1 kcm 0 sent; 4 kcm 0 sent; 4.2 kcm 0
+    leader 1, not back
+    3 of 3 leases expired, held down (written as the leader): kcm; not over yet
+# Without protection all were marked.
+well; 0 30 nodes, down; 15 kcm refused, mcm waits, down; 20 down
+    nothing 0, not back
+    30 of 30 leases expired; kcm could not be scaled from 00:00:15 UTC on: 403 Forbidden; mcm waited from 00:00:15 UTC on for the pause to be lifted; 30 nodes not renewed while kube-controller-manager was up, and so Unknown from 00:00:10 UTC on; not over yet
+";
 
 #[test]
 fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
-    let three = [100.0, 100.1, 100.2];
-    let late = || {
-        let fell = well().finds(FELL, DOWN, &three);
-        fell.leads(140.05, KCM, 0).finds(145.0, DOWN, &three)
-    };
-    let paused = || {
-        protected()
-            .with(|shoot| shoot.paused = true)
-            .recovers(200.0)
-    };
-    let before = || found(&[(MCM, Some(3)), (KCM, None)]);
-    let obstructed = |shoot: &mut RecordedShoot| {
-        shoot.not_scaled = [(resource(KCM), "403 Forbidden".to_owned())].into();
-        let waits = [Requirement::Recent, Requirement::NotPaused].map(|requirement| {
-            let until = None;
-            (resource(MCM), Waits { requirement, until })
-        });
-        shoot.waits = waits.into();
-    };
-    // What happens; how many records there are, what the last one says, after how many seconds the
-    // nodes were back, and whether that was a blip.
-    for (shoot, records, told, recovered, blip) in [
-        (
-            protected()
-                .recovers(201.0)
-                .leads(203.0, KCM, 1)
-                .leads(205.0, MCM, 1),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 1m 14s, \
-             kube-controller-manager for 1m 11s; restored (written as the leader) after 1m 15s",
-            Some(71.0),
-            false,
-        ),
-        // Back within 25 s.
-        (
-            protected().recovers(155.0).restored(160.0),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 29s, \
-             kube-controller-manager for 28s; restored (written as the leader) after 30s",
-            Some(25.0),
-            true,
-        ),
-        (
-            protected().recovers(155.1).restored(160.0),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 29s, \
-             kube-controller-manager for 28s; restored (written as the leader) after 30s",
-            Some(25.1),
-            false,
-        ),
-        // Lost again before all is restored.
-        (
-            protected().recovers(140.0).leads(141.0, KCM, 1),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
-             kube-controller-manager for 9s; not over yet",
-            Some(10.0),
-            true,
-        ),
-        (
-            protected()
-                .recovers(140.0)
-                .leads(141.0, KCM, 1)
-                .finds(190.0, DOWN, &[155.0; 3])
-                .leads(191.0, KCM, 0),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
-             kube-controller-manager for 9s and since 22:16:31 UTC; not over yet",
-            None,
-            false,
-        ),
-        // Somebody else raises one, and a replica without the lead takes it down again.
-        (
-            protected()
-                .shows(150.0, KCM, 1)
-                .wrote(185.0, KCM, 0, false)
-                .shows(185.0, KCM, 0)
-                .recovers(210.0)
-                .leads(215.0, KCM, 1)
-                .shows(216.0, MCM, 1),
-            1,
-            "3 of 3 leases expired, held down: machine-controller-manager for 1m 25s (written as the leader), \
-             kube-controller-manager for 18s (written as the leader) and for 30s (written without the lead); \
-             restored after 1m 26s",
-            Some(80.0),
-            false,
-        ),
-        // A process that starts in mid-outage begins with what it finds.
-        (
-            before(),
-            1,
-            "no outage seen by this process, found held down: machine-controller-manager, \
-             kube-controller-manager (its replicas annotation cannot be read); not over yet",
-            None,
-            false,
-        ),
-        (
-            before()
-                .finds(5.0, Verdict::HoldUndecided, &[-60.0; 3])
-                .finds(20.0, DOWN, &[-60.0; 3])
-                .recovers(60.0)
-                .restored(61.0),
-            1,
-            "begun before this process could tell, 3 of 3 leases expired, found held down: \
-             machine-controller-manager for 1m 1s, \
-             kube-controller-manager for 1m 1s (its replicas annotation cannot be read); \
-             3 nodes not renewed for a whole grace, marked Unknown or not; \
-             restored (written as the leader) after 1m 1s",
-            Some(60.0),
-            false,
-        ),
-        (
-            before().finds(5.0, Verdict::HoldUndecided, &[-60.0; 3]),
-            1,
-            "no outage seen by this process, found held down: machine-controller-manager, \
-             kube-controller-manager (its replicas annotation cannot be read); not over yet",
-            None,
-            false,
-        ),
-        // Its beginning was not seen, so it is no blip.
-        (
-            found(&[(KCM, Some(1))]).recovers(5.0).leads(6.0, KCM, 1),
-            1,
-            "no outage seen by this process, found held down: kube-controller-manager for 6s; \
-             restored (written as the leader) after 6s",
-            Some(5.0),
-            false,
-        ),
-        // A replica that writes nothing records what others did, and probes less often.
-        (
-            fell()
-                .shows(131.0, MCM, 0)
-                .shows(131.0, KCM, 0)
-                .shows(201.0, KCM, 1)
-                .shows(201.0, MCM, 1)
-                .recovers(210.0),
-            1,
-            "3 of 3 leases expired, held down (written by others): machine-controller-manager for 1m 10s, \
-             kube-controller-manager for 1m 10s; restored (written by others) after 1m 11s",
-            Some(71.0),
-            false,
-        ),
-        // The leader restores by a probe of its own: nodes that it saw come back were saved.
-        (
-            fell()
-                .shows(131.0, KCM, 0)
-                .finds(145.0, DOWN, &[100.0; 3])
-                .shows(148.0, KCM, 1)
-                .recovers(150.0),
-            1,
-            "3 of 3 leases expired, held down (written by others): kube-controller-manager for 17s; \
-             without protection 3 nodes would have been Unknown from 22:15:40 UTC on; \
-             restored (written by others) after 18s",
-            Some(18.0),
-            true,
-        ),
-        // A watch is faster than the answer to the last write.
-        (
-            protected()
-                .recovers(160.0)
-                .leads(161.0, KCM, 1)
-                .with(|shoot| shoot.is_scaling = true)
-                .shows(170.0, MCM, 1)
-                .wrote(171.0, MCM, 1, true)
-                .with(|shoot| shoot.is_scaling = false)
-                .follow(171.0),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 39s, \
-             kube-controller-manager for 29s; restored (written as the leader) after 40s",
-            Some(30.0),
-            false,
-        ),
-        (
-            fell().wrote(131.5, MCM, 0, false).shows(131.5, MCM, 0),
-            1,
-            "3 of 3 leases expired, held down (written without the lead): machine-controller-manager; not over yet",
-            None,
-            false,
-        ),
-        (
-            fell().recovers(160.0),
-            1,
-            "3 of 3 leases expired; nothing held down after 30s",
-            Some(30.0),
-            false,
-        ),
-        // A pause ends the record when the nodes are back, and its end begins another.
-        (
-            paused().follow(230.0),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
-             kube-controller-manager; paused after 1m 10s",
-            Some(70.0),
-            false,
-        ),
-        (
-            paused()
-                .with(|shoot| shoot.paused = false)
-                .follow(260.0)
-                .restored(261.0),
-            2,
-            "no outage seen by this process, found held down: machine-controller-manager for 1s, \
-             kube-controller-manager for 1s; restored (written as the leader) after 1s",
-            Some(0.0),
-            false,
-        ),
-        // What a reload drops while it is held down was not restored.
-        (
-            protected()
-                .with(|shoot| shoot.dropped = Some(MCM))
-                .recovers(160.0)
-                .leads(161.0, KCM, 1),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
-             kube-controller-manager for 29s; still held down after 31s",
-            Some(30.0),
-            false,
-        ),
-        // Unknown before the verdict, and so not spared.
-        (
-            well()
-                .finds(FELL, DOWN, &[50.0, 50.0, 100.0, 100.0, 100.0])
-                .finds(160.0, DOWN, &[50.0, 50.0, 100.0, 100.0, 100.0]),
-            1,
-            "5 of 5 leases expired; 3 nodes not renewed while kube-controller-manager was up, \
-             and so Unknown from 22:15:40 UTC on; not over yet",
-            None,
-            false,
-        ),
-        // Protected too late for the first of three.
-        (
-            late(),
-            1,
-            "1 of 3 leases expired, held down (written as the leader): kube-controller-manager; \
-             without protection 2 nodes would have been Unknown from 22:15:40 UTC on; \
-             1 node not renewed for a whole grace, marked Unknown or not; not over yet",
-            None,
-            false,
-        ),
-        // One of the others has not renewed when all is restored.
-        (
-            late()
-                .finds(160.0, Verdict::ScaleUp, &[159.0, 159.0, 100.2])
-                .with(|shoot| shoot.is_scaling = true)
-                .leads(161.0, KCM, 1),
-            1,
-            "1 of 3 leases expired, held down (written as the leader): kube-controller-manager for 20s; \
-             without protection 1 node would have been Unknown from 22:15:40 UTC on; \
-             2 nodes not renewed for a whole grace, marked Unknown or not; not over yet",
-            Some(30.0),
-            false,
-        ),
-        // It renews before the others could be marked.
-        (
-            late()
-                .finds(160.0, Verdict::ScaleUp, &[159.0, 159.0, 100.2])
-                .with(|shoot| shoot.is_scaling = true)
-                .leads(161.0, KCM, 1)
-                .recovers(165.0),
-            1,
-            "1 of 3 leases expired, held down (written as the leader): kube-controller-manager for 20s; \
-             without protection 2 nodes would have been Unknown from 22:15:40 UTC on; \
-             1 node not renewed for a whole grace, marked Unknown or not; not over yet",
-            Some(30.0),
-            false,
-        ),
-        // Up for less than kube-controller-manager waits after its start.
-        (
-            protected()
-                .finds(145.0, DOWN, &three)
-                .shows(150.0, KCM, 1)
-                .finds(150.1, DOWN, &three)
-                .leads(150.2, KCM, 0)
-                .finds(160.0, DOWN, &three),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
-             kube-controller-manager for 18s and since 22:15:50 UTC; \
-             without protection 3 nodes would have been Unknown from 22:15:40 UTC on; not over yet",
-            None,
-            false,
-        ),
-        // And for longer.
-        (
-            protected()
-                .finds(145.0, DOWN, &three)
-                .shows(150.0, KCM, 1)
-                .finds(215.0, DOWN, &three),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
-             kube-controller-manager for 18s; \
-             3 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:16:30 UTC on; not over yet",
-            None,
-            false,
-        ),
-        // A process that starts in mid-outage with nothing held down saw no blip, and knows nothing
-        // of the nodes that were overdue before.
-        (
-            RecordedShoot::default()
-                .finds(FELL, Verdict::HoldUndecided, &[80.0, 100.0, 100.0])
-                .finds(141.0, DOWN, &[80.0, 100.0, 100.0])
-                .leads(141.5, KCM, 0)
-                .finds(150.0, DOWN, &[80.0, 100.0, 100.0])
-                .recovers(155.0)
-                .leads(156.0, KCM, 1),
-            1,
-            "begun before this process could tell, 3 of 3 leases expired, held down (written as the leader): \
-             kube-controller-manager for 14s; 3 nodes not renewed for a whole grace, marked Unknown or not; \
-             restored (written as the leader) after 15s",
-            Some(14.0),
-            false,
-        ),
-        // Nobody knows who made a write that has no answer: it may be ours or another's.
-        (
-            fell().sends(130.5, KCM, 0).shows(131.0, KCM, 0),
-            1,
-            "3 of 3 leases expired, held down: kube-controller-manager; not over yet",
-            None,
-            false,
-        ),
-        (
-            fell()
-                .sends(130.5, KCM, 0)
-                .shows(131.0, KCM, 0)
-                .wrote(131.1, KCM, 0, true)
-                .follow(131.1),
-            1,
-            "3 of 3 leases expired, held down (written as the leader): kube-controller-manager; not over yet",
-            None,
-            false,
-        ),
-        (
-            fell()
-                .sends(130.5, KCM, 0)
-                .shows(131.0, KCM, 0)
-                .gives_up()
-                .recovers(150.0)
-                .sends(151.0, KCM, 1)
-                .gives_up()
-                .shows(152.0, KCM, 1),
-            1,
-            "3 of 3 leases expired, held down: kube-controller-manager for 21s; restored after 22s",
-            Some(20.0),
-            true,
-        ),
-        // Without protection all were marked.
-        (
-            well()
-                .finds(FELL, DOWN, &[100.0; 30])
-                .with(obstructed)
-                .finds(145.0, DOWN, &[100.0; 30])
-                .finds(150.0, DOWN, &[100.0; 30]),
-            1,
-            "30 of 30 leases expired; kube-controller-manager could not be scaled from 22:15:45 UTC on: 403 Forbidden; \
-             machine-controller-manager waited from 22:15:45 UTC on for the pause to be lifted; \
-             30 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet",
-            None,
-            false,
-        ),
-    ] {
-        let outage = shoot.last();
-        assert_eq!(outage.sentence(), told);
-        let back = outage.recovered.map(|at| at - outage.began);
-        let recovered = recovered.map(|seconds| at(seconds) - at(0.0));
-        assert_eq!((back, outage.is_blip()), (recovered, blip), "{told}");
-        let count = shoot.ended.len() + usize::from(shoot.open.is_some());
-        assert_eq!(count, records, "{told}");
+    let lines = STORIES.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    while let (Some(what), Some(facts), Some(sentence)) = (lines.next(), lines.next(), lines.next())
+    {
+        let shoot = story(what);
+        let told = (shoot.facts(), shoot.last().sentence());
+        assert_eq!((&*told.0, &*told.1), (facts, sentence), "{what}");
     }
-    let well = RecordedShoot::default().recovers(1.0).recovers(20.0);
+    let well = story("well");
     assert!(well.open.is_none() && well.ended.is_empty());
 }
 
 #[test]
-fn who_took_a_resource_down_is_told_only_where_it_is_known() {
-    let raised = |shoot: RecordedShoot| shoot.gives_up().shows(140.0, KCM, 1);
-    let rows = [
-        (
-            "a write without an answer, and one with",
-            raised(fell().sends(131.0, KCM, 0).shows(131.5, KCM, 0))
-                .sends(141.0, KCM, 0)
-                .leads(141.2, KCM, 0),
-            vec![Author::Unclear, Author::Leader],
-            2,
-        ),
-        (
-            "the same write, sent once more",
-            fell()
-                .sends(131.0, KCM, 0)
-                .sends(134.0, KCM, 0)
-                .leads(134.2, KCM, 0),
-            vec![Author::Leader],
-            1,
-        ),
-        (
-            "what was held down before this record",
-            protected()
-                .with(|shoot| shoot.paused = true)
-                .recovers(160.0)
-                .with(|shoot| shoot.paused = false)
-                .finds(175.0, DOWN, &[145.0; 3]),
-            vec![Author::Unclear],
-            0,
-        ),
-    ];
-    for (what, shoot, expected, writes) in rows {
-        let outage = shoot.last();
-        let mut held = outage.held_down.iter();
-        let held = held.find(|held| held.name == KCM).expect("held down");
-        let by: Vec<_> = held.periods.iter().map(|period| period.by).collect();
-        assert_eq!((by, outage.writes.len()), (expected, writes), "{what}");
-    }
-}
-
-#[test]
 fn nodes_are_listed_with_when_they_would_have_been_marked_unknown() {
-    let renewed = [100.0, 100.1, 100.2];
-    let shoot = protected().finds(139.0, DOWN, &renewed);
+    let soon = story("protected; 9 silent from -30 -29.9 -29.8, down");
     assert_eq!(
-        (shoot.last().overdue_nodes, shoot.last().nodes.len()),
-        (0, 0)
+        (soon.last().overdue_nodes, &*soon.last().nodes),
+        (0, &[][..])
     );
-    let shoot = shoot.finds(145.0, DOWN, &renewed);
+    let shoot = story("protected; 15 silent from -30 -29.9 -29.8, down");
     let nodes = shoot.last().nodes.iter();
-    let nodes: Vec<_> = nodes
-        .map(|node| (&*node.name, node.unknown_at, node.fate))
-        .collect();
-    let expected = [("node-0", 140.0), ("node-1", 140.1), ("node-2", 140.2)];
-    assert_eq!(
-        nodes,
-        expected.map(|(name, at)| (name, wall(at), Fate::Saved))
-    );
+    let nodes = nodes.map(|node| (&*node.name, node.unknown_at, node.fate));
+    let expected = [("node-0", 10.0), ("node-1", 10.1), ("node-2", 10.2)];
+    assert!(nodes.eq(expected.map(|(name, at)| (name, wall(at), Fate::Saved))));
     let judged = Judged {
-        at: wall(FELL),
+        at: wall(0.0),
         candidates: 3,
         expired: 3,
         fraction: 0.6,
         grace_seconds: 40.0,
     };
     assert_eq!(shoot.last().verdict, Some(judged));
-}
-
-#[test]
-fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
-    for (mut shoot, end, acted) in [
-        (protected(), OutageEnd::StillHeldDown, Some("leader")),
-        (fell(), OutageEnd::ProbeEnded, None),
-    ] {
-        let ended = Outage::probe_ended(&mut shoot.open, wall(200.0)).expect("a record");
-        assert_eq!((ended.end, ended.acted), (Some(end), acted));
-    }
 }

@@ -46,20 +46,22 @@ fn context(shared: Shared) -> ShootContext {
     }
 }
 
-fn marks(held_down: bool) -> Marks {
-    Marks {
+/// A write was answered that restored or marked it, if it was not before.
+fn written(replicas: Option<i32>, held_down: bool, used_default_replicas: bool) -> Report {
+    let marks = |held_down| Marks {
         held_down,
         ..Marks::default()
-    }
-}
-
-/// It was written so, with this many replicas before.
-fn written(replicas: i32, before: Marks, write: Write) -> Report {
+    };
     let base = Arc::new(Observed {
-        replicas,
-        marks: before,
+        replicas: if replicas.is_some() { 0 } else { 2 },
+        marks: marks(!held_down),
         ..Observed::default()
     });
+    let write = Write {
+        marks: marks(held_down),
+        replicas,
+        used_default_replicas,
+    };
     Report::Written {
         dependent: D,
         direction: Direction::Up,
@@ -70,73 +72,8 @@ fn written(replicas: i32, before: Marks, write: Write) -> Report {
     }
 }
 
-fn restored(used_default_replicas: bool) -> Report {
-    let write = Write {
-        replicas: Some(2),
-        used_default_replicas,
-        ..Write::default()
-    };
-    written(0, marks(true), write)
-}
-
-fn only_marked(held_down: bool) -> Report {
-    let write = Write {
-        marks: marks(held_down),
-        ..Write::default()
-    };
-    written(2, marks(!held_down), write)
-}
-
-#[tokio::test]
-async fn each_report_has_its_counter() {
-    let mut registry = Registry::default();
-    let context = context(Shared {
-        metrics: Metrics::register(&mut registry),
-        ..shared(CONFIG)
-    });
-    let mut reporter = AgentReporter::new(&context.shared.statuses, NAMESPACE, at(0.0));
-    let mut counted = |series: &str, report: Option<Report>| {
-        let count = || {
-            let mut text = String::new();
-            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-            let value = text.lines().find_map(|line| line.strip_prefix(series));
-            value.expect(series).trim().to_owned()
-        };
-        assert_eq!(count(), "0", "{series}");
-        match report {
-            Some(report) => reporter.report(&context, report),
-            None => reporter.probe_failed(
-                &context,
-                &ProbeError {
-                    stage: ProbeStep::Leases,
-                    cause: Cause::Throttled { retry_after: None },
-                },
-            ),
-        }
-        assert_eq!(count(), "1", "{series}");
-    };
-    for direction in [Direction::Up, Direction::Down] {
-        let label = format!("{{direction=\"{}\"}}", direction.into_str());
-        let series = |name: &str| format!("{name}{label}");
-        counted(
-            &series("dwd_cancelled_scalings_total"),
-            Some(Report::Abandoned(direction)),
-        );
-        counted(
-            &series("dwd_owner_prevented_total"),
-            Some(Report::NotOwner(direction)),
-        );
-    }
-    counted("dwd_not_ready_in_time_total", Some(Report::NotReady(D)));
-    counted(
-        "dwd_restores_with_default_replicas_total",
-        Some(restored(true)),
-    );
-    counted("dwd_throttles_total", None);
-}
-
 #[tokio::test(start_paused = true)]
-async fn each_report_has_its_event() {
+async fn each_report_has_its_counter_and_its_event() {
     let sent = Arc::new(Mutex::new(Vec::<Value>::new()));
     let takes = Arc::clone(&sent);
     // An API server that answers with what it is sent.
@@ -148,36 +85,85 @@ async fn each_report_has_its_event() {
             Ok::<_, BoxError>(http::Response::new(Body::from(body)))
         }
     });
-    let (events, recorder) = Recorder::new(
-        kube::Client::new(api, "garden"),
-        namespace_reference("garden"),
-    );
+    let client = kube::Client::new(api, "garden");
+    let (events, recorder) = Recorder::new(client, namespace_reference("garden"));
+    let mut registry = Registry::default();
     let context = context(Shared {
         events,
+        metrics: Metrics::register(&mut registry),
         ..shared(CONFIG)
     });
     let mut reporter = AgentReporter::new(&context.shared.statuses, NAMESPACE, at(0.0));
-    let all = [
-        (restored(false), "ScaledUp", "Normal"),
-        (only_marked(false), "ProtectionRemoved", "Normal"),
-        (only_marked(true), "ProtectionMarked", "Normal"),
-        (Report::KeepsChanging(D), "KeepsChanging", "Warning"),
+    let (up, down) = (Direction::Up, Direction::Down);
+    // How often each is reported, and what counts that.
+    let rows = [
+        (
+            6,
+            written(Some(1), false, true),
+            "dwd_restores_with_default_replicas_total 6",
+        ),
+        (1, written(None, false, false), ""),
+        (1, written(None, true, false), ""),
+        (1, Report::KeepsChanging(D), ""),
+        (
+            1,
+            Report::Abandoned(up),
+            "dwd_cancelled_scalings_total{direction=\"up\"} 1",
+        ),
+        (
+            2,
+            Report::Abandoned(down),
+            "dwd_cancelled_scalings_total{direction=\"down\"} 2",
+        ),
+        (
+            3,
+            Report::NotOwner(up),
+            "dwd_owner_prevented_total{direction=\"up\"} 3",
+        ),
+        (
+            4,
+            Report::NotOwner(down),
+            "dwd_owner_prevented_total{direction=\"down\"} 4",
+        ),
+        (5, Report::NotReady(D), "dwd_not_ready_in_time_total 5"),
     ];
-    let expected: Vec<_> = all
-        .iter()
-        .map(|(_, reason, kind)| (*reason, *kind))
-        .collect();
-    recorder
-        .beside(async {
-            for (report, ..) in all.clone() {
-                reporter.report(&context, report);
+    let reported = async {
+        for (times, report, _) in &rows {
+            for _ in 0..*times {
+                reporter.report(&context, report.clone());
             }
-        })
-        .await;
-    let sent = sent.lock();
-    let said: Vec<_> = sent
+        }
+        let stage = ProbeStep::Leases;
+        let cause = Cause::Throttled { retry_after: None };
+        reporter.probe_failed(&context, &ProbeError { stage, cause });
+    };
+    recorder.beside(reported).await;
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("metrics");
+    for series in rows
         .iter()
-        .filter_map(|object| Some((object["reason"].as_str()?, object["type"].as_str()?)))
-        .collect();
-    assert_eq!(said, expected);
+        .map(|(.., series)| series)
+        .chain([&"dwd_throttles_total 1"])
+    {
+        assert!(text.contains(series), "{series}: {text}");
+    }
+    let sent = sent.lock();
+    let said = |event: &Value| {
+        Some((
+            event["reason"].as_str()?.to_owned(),
+            event["type"].as_str()?.to_owned(),
+        ))
+    };
+    let mut said: Vec<_> = sent.iter().filter_map(said).collect();
+    said.dedup();
+    let expected = [
+        ("ScaledUp", "Normal"),
+        ("ProtectionRemoved", "Normal"),
+        ("ProtectionMarked", "Normal"),
+        ("KeepsChanging", "Warning"),
+    ];
+    assert_eq!(
+        said,
+        expected.map(|(reason, kind)| (reason.to_owned(), kind.to_owned()))
+    );
 }

@@ -1,20 +1,55 @@
+use prober_core::replicas::DependentState;
+
 use super::*;
+use crate::config;
 use crate::observability::outage::OutageEnd;
+use crate::observability::snapshot::SeedFacts;
+use crate::observability::status::ProberStatus;
 use crate::owner_records::record::Unresolved;
+use crate::tests::CONFIG;
 
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_has_stood_down_is_never_overdue() {
-    let clock = Clock::start();
-    let statuses = ShootStatuses::new(clock, false);
-    let handle = statuses.register("shoot--a--b".into(), clock.now());
-    tokio::time::advance(std::time::Duration::from_secs(100)).await;
-    assert!(statuses.overdue(TimeDelta::seconds(90)).is_some());
-    handle.update(|status| status.owner = Some(Ownership::Unresolved(Unresolved::Timeout)));
-    assert!(statuses.overdue(TimeDelta::seconds(90)).is_none());
+    let statuses = ShootStatuses::new(Clock::start(), false);
+    statuses.set_state("shoot--a--b", Some(ShootState::Probed));
+    let handle = statuses.register("shoot--a--b".into(), Moment::START);
+    let config = config::parse(CONFIG).expect("a config").config;
+    let limit = TimeDelta::from_std(config.probe_timeout).expect("30 s");
+    let shown = || {
+        let facts = |_: &str| SeedFacts {
+            dependents: vec![DependentState::Unknown],
+            ..SeedFacts::default()
+        };
+        let status = ProberStatus::default().with_shoots(&statuses, &config, facts);
+        status.shoots.into_iter().next().expect("a shoot")
+    };
+    let is_overdue = || (statuses.overdue(limit).is_some(), shown().is_overdue());
+    // On the page a second later.
+    for (after, expected) in [(30, (false, false)), (1, (true, false)), (1, (true, true))] {
+        tokio::time::advance(std::time::Duration::from_secs(after)).await;
+        assert_eq!(is_overdue(), expected);
+    }
+    let write = Intended {
+        kind: "Deployment".into(),
+        name: "d".into(),
+        before: 1,
+        after: 0,
+    };
+    handle.update(|status| {
+        status.owner = Some(Ownership::Unresolved(Unresolved::Timeout));
+        status.intended = vec![write];
+    });
+    assert_eq!(is_overdue(), (false, false));
+    // What a dry run would do is shown with the dependent.
+    let (_, why) = shown().dependents[0].why();
+    assert!(
+        why.ends_with("; without the dry run it would be scaled to 0"),
+        "{why}"
+    );
 }
 
 /// A record that goes on.
-pub(crate) fn outage(namespace: &str, began: &str) -> Outage {
+fn outage(namespace: &str, began: &str) -> Outage {
     let record = serde_json::json!({
         "namespace": namespace, "began": began, "foundUnderWay": true, "writes": [], "heldDown": [], "nodes": [], "overdueNodes": 0,
     });

@@ -1,5 +1,3 @@
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use common::transport::Trust;
 
 use super::*;
@@ -35,66 +33,58 @@ fn wrong(text: &str) -> String {
 #[test]
 fn gardeners_kubeconfig_is_understood() {
     // Secrets made by hand often carry line breaks.
-    let authority = "certificate-authority-data: |\n      LS0t\n      LS1C";
-    let verified = "insecure-skip-tls-verify: false";
-    let text = kubeconfig(&format!("{SERVER}\n    {verified}\n    {authority}"), TOKEN);
+    let more = "insecure-skip-tls-verify: false\n    certificate-authority-data: |\n      LS0t\n      LS1C";
+    let text = kubeconfig(&format!("{SERVER}\n    {more}"), TOKEN);
     let access = shoot_access(text.as_bytes()).expect("it can be used");
     let server = "https://kube-apiserver.shoot--p--s.svc/";
     assert_eq!(access.server.to_string(), server);
     assert!(matches!(&access.trust, Trust::Authorities(pem) if pem.text == b"-----B"));
-    let header = access.headers.get(AUTHORIZATION).expect("credentials");
-    assert_eq!(header.as_bytes(), b"Bearer s3cr3t-t0k3n");
-    assert!(header.is_sensitive());
+    assert!(access.headers[AUTHORIZATION].is_sensitive());
     assert!(access.identity.is_none() && access.proxy.is_none() && access.server_name.is_none());
 }
 
 #[test]
 fn what_would_run_a_program_read_a_file_or_trust_anyone_is_refused() {
-    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh";
+    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [-c, 'touch /tmp/s3cr3t']}";
     for (cluster, user, field) in [
-        (
-            "",
-            &*format!("{exec}, args: [-c, 'touch /tmp/s3cr3t']}}"),
-            "user.exec",
-        ),
-        (
-            "",
-            &format!("{exec}, interactiveMode: Never}}\n    {TOKEN}"),
-            "user.exec",
-        ),
+        ("", exec, "user.exec"),
         (
             "",
             "auth-provider: {name: gcp, config: {access-token: s3cr3t}}",
             "user.auth-provider",
         ),
         ("", "tokenFile: /var/run/secrets/s3cr3t", "user.tokenFile"),
-        ("", &format!("tokenFile: /x\n    {TOKEN}"), "user.tokenFile"),
         ("", "client-certificate: /x", "user.client-certificate"),
         ("", "client-key: /x", "user.client-key"),
         (
             "certificate-authority: /x",
-            TOKEN,
+            "username: it",
             "cluster.certificate-authority",
         ),
         (
             "insecure-skip-tls-verify: true",
-            TOKEN,
+            "username: it",
             "cluster.insecure-skip-tls-verify",
         ),
     ] {
-        let text = kubeconfig(&format!("{SERVER}\n    {cluster}"), user);
-        assert_eq!(wrong(&text), format!("{field} is refused"));
+        for token in ["", TOKEN] {
+            let text = kubeconfig(
+                &format!("{SERVER}\n    {cluster}"),
+                &format!("{user}\n    {token}"),
+            );
+            assert_eq!(wrong(&text), format!("{field} is refused"));
+        }
     }
 }
 
 #[test]
 fn only_https_leads_to_an_api_server() {
     for server in [
-        "http://kube-apiserver",
-        "ftp://kube-apiserver",
+        "http://a",
+        "ftp://a",
         "file:///etc/passwd",
         "unix:/run/x",
-        "kube-apiserver",
+        "a",
         "''",
         "data:text/plain,x",
     ] {
@@ -122,28 +112,28 @@ fn what_is_no_kubeconfig_is_unreadable_and_never_quoted() {
     ] {
         assert_eq!(wrong(text), expected, "{text}");
     }
-    let error = shoot_access(b"\xff\xfes3cr3t\x00\xd8").err().unwrap();
+    let error = shoot_access(b"\xff\xfes3cr3t\x00\xd8")
+        .err()
+        .expect("no text");
     assert_eq!(error.to_string(), "it is not UTF-8 text");
 }
 
 #[test]
 fn a_token_comes_before_a_name_and_password_unless_it_is_empty() {
-    let name = "username: it\n    password: p4ssw0rd";
-    let basic = format!("Basic {}", BASE64_STANDARD.encode("it:p4ssw0rd"));
+    let basic = "Basic aXQ6cDRzc3cwcmQ=";
     for (user, expected) in [
-        (&*format!("{name}\n    {TOKEN}"), "Bearer s3cr3t-t0k3n"),
-        (name, &basic),
-        (&format!("{name}\n    token: ''"), &basic),
-        (&format!("{name}\n    token: \"\\n\""), &basic),
+        (
+            "{username: it, password: p4ssw0rd, token: s3cr3t}",
+            "Bearer s3cr3t",
+        ),
+        ("{username: it, password: p4ssw0rd}", basic),
+        ("{username: it, password: p4ssw0rd, token: ''}", basic),
+        ("{username: it, password: p4ssw0rd, token: \"\\n\"}", basic),
         // Blanks around a token are none of it.
-        ("token: \"s3cr3t\\n\"", "Bearer s3cr3t"),
+        ("{token: \"s3cr3t\\n\"}", "Bearer s3cr3t"),
     ] {
-        let access = shoot_access(kubeconfig(SERVER, user).as_bytes()).expect("it can be used");
-        assert_eq!(
-            access.headers[AUTHORIZATION].as_bytes(),
-            expected.as_bytes(),
-            "{user}"
-        );
+        let access = shoot_access(kubeconfig(SERVER, user).as_bytes()).expect(user);
+        assert_eq!(access.headers[AUTHORIZATION], expected, "{user}");
     }
     for token in ["''", "'  '", "\"\\n\"", "\"s3cr3t\\r\\nx-evil: 1\""] {
         let text = kubeconfig(SERVER, &format!("token: {token}"));
