@@ -1,8 +1,10 @@
 //! What a probe costs on this side, but for the network: the time that its pure part takes, beside a
 //! copy of the same bytes, and what all of it allocates.
 
-mod bodies;
 mod probing;
+#[allow(dead_code, reason = "most of it is for the tests of the client")]
+#[path = "../tests/shoot_client/shoot.rs"]
+mod shoot;
 mod work;
 
 use std::hint::black_box;
@@ -21,7 +23,7 @@ const LARGE: usize = 5_000;
 fn pieces(criterion: &mut Criterion) {
     let large = SteadyShoot::new(LARGE);
     read::<LeaseList>(criterion, "5,000 leases", &large.leases, LARGE);
-    let page = bodies::node_list(500);
+    let page = work::list("NodeList", &work::nodes(500));
     read::<NodeList>(criterion, "a page of 500 nodes", &page, 0);
     criterion.bench_function("verdict on 5,000 leases and Machines", |bench| {
         bench.iter(|| large.judge());

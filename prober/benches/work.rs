@@ -8,15 +8,20 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta};
-use prober::shoot_client::wire::{ItemList, ListReader, ListRoom, NodeList, ReadBody};
+use api_server::protobuf;
+use api_server::protobuf::wire::{envelope, message, push, text};
+use bytes::Bytes;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use prober::shoot_client::wire::{ItemList, ListReader, ListRoom, ReadBody};
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::{Grace, LeaseList};
 use prober_core::moment::{Moment, RequestTimes};
-use prober_core::verdict::PoolConditions;
+use prober_core::verdict::{NodeRecord, PoolConditions};
+use testbed::full_size::{self, node_name};
 
-use super::bodies;
-
+/// Go's HTTP server sends what is written to it in chunks of its buffer's size.
+pub const CHUNK: usize = 2048;
+pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
 /// With Gardener's defaults.
 static DEFAULT_CONDITIONS: PoolConditions = PoolConditions::new();
 
@@ -29,17 +34,40 @@ fn rules() -> Rules<'static> {
     }
 }
 
-pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
+/// The messages of leases that are read at this time. Kubelets renew every 10 s, each at a phase of
+/// its own.
+pub fn leases(count: usize, read: DateTime<Utc>) -> Vec<Bytes> {
+    let lease = |number| {
+        let age = TimeDelta::microseconds(10_000_000 * number as i64 / count as i64);
+        let mut lease = full_size::lease(number);
+        let renewed = (read - age).to_rfc3339_opts(SecondsFormat::Micros, true);
+        lease["spec"]["renewTime"] = renewed.into();
+        protobuf::lease(&lease)
+    };
+    (0..count).map(lease).collect()
+}
+
+/// The messages of nodes: 500 come to about 5 MB, as on a real cluster, most of it the images.
+pub fn nodes(count: usize) -> Vec<Bytes> {
+    let nodes = (0..count).map(full_size::node);
+    nodes.map(|node| protobuf::node(&node)).collect()
+}
+
+/// An answer with these items.
+pub fn list(kind: &str, items: &[Bytes]) -> Vec<u8> {
+    let mut list = message(1, &[text(2, "1234567")]);
+    items.iter().for_each(|item| push(&mut list, 2, item));
+    envelope("v1", kind, &list)
+}
 
 /// The probe so many seconds after the first.
 fn times(seconds: i64) -> RequestTimes {
-    let received = Moment::since_start(TimeDelta::seconds(100 + seconds));
-    let wall = DateTime::from_timestamp(1_800_000_000, 0).expect("a calendar date")
-        + TimeDelta::seconds(seconds);
+    let since = TimeDelta::seconds(seconds);
+    let received = Moment::since_start(TimeDelta::seconds(100) + since);
     RequestTimes {
         sent: received - TimeDelta::milliseconds(2),
         received,
-        wall,
+        wall: DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + since,
     }
 }
 
@@ -56,16 +84,16 @@ pub struct SteadyShoot {
 
 impl SteadyShoot {
     pub fn new(count: usize) -> Self {
-        let names: Vec<_> = (0..count).map(bodies::name).collect();
+        let names: Vec<_> = (0..count).map(node_name).collect();
         let machines = names.iter().map(|name| Some(name.as_str())).collect();
         let mut judge = Judge::default();
         judge.set_machines(Arc::new(machines));
-        let [first, others, leases] =
-            [0, 20, 40].map(|seconds| bodies::lease_list(count, times(seconds).wall));
-        for (seconds, body) in [(0, &first), (20, &others), (40, &leases)] {
-            let leases: LeaseList = decode(body, count);
+        let [_, others, leases] = [0, 20, 40].map(|seconds| {
+            let body = list("LeaseList", &leases(count, times(seconds).wall));
+            let leases: LeaseList = decode(&body, count);
             judge.observe(times(seconds), leases.iter(), GRACE);
-        }
+            body
+        });
         Self {
             judge,
             leases,
@@ -77,8 +105,11 @@ impl SteadyShoot {
 
     /// The same, which has listed the nodes as in an outage.
     pub fn with_nodes(mut self) -> Self {
-        let nodes = decode::<NodeList>(&bodies::node_list(self.count), 0).nodes;
-        self.judge.set_nodes(nodes);
+        let node = |number| NodeRecord {
+            name: node_name(number).into(),
+            traits: Arc::default(),
+        };
+        self.judge.set_nodes((0..self.count).map(node).collect());
         self
     }
 
@@ -101,7 +132,7 @@ impl SteadyShoot {
 pub fn decode<L: ItemList>(body: &[u8], expected: usize) -> L {
     let room = ListRoom::after(&L::default());
     let mut reader = ListReader::new(expected, &room);
-    for piece in body.chunks(bodies::CHUNK) {
+    for piece in body.chunks(CHUNK) {
         reader.feed(piece).expect("a part of a page");
     }
     reader.finish().expect("a page").items

@@ -1,10 +1,8 @@
 //! What a probe allocates: counts, so that they hold on any machine.
 
-#[path = "../benches/bodies.rs"]
-mod bodies;
-#[path = "../benches/probing.rs"]
+#[path = "../../benches/probing.rs"]
 mod probing;
-#[path = "../benches/work.rs"]
+#[path = "../../benches/work.rs"]
 mod work;
 
 use std::convert::Infallible;
@@ -27,48 +25,31 @@ use prober_core::lease::LeaseList;
 use probing::ProbeBench;
 use work::SteadyShoot;
 
+use super::shoot;
+
 /// What hyper reads of a connection at once.
 const PIECE: usize = 16 << 10;
-/// 5,000 nodes in their steady state.
-const LARGE: usize = 5_000;
 
 #[test]
-fn decoding_leases_allocates_the_same_few_texts_and_tables_for_any_number() {
-    let shoot = SteadyShoot::new(LARGE);
-    let mut leases = None;
-    let info = measure(|| leases = Some(work::decode::<LeaseList>(&shoot.leases, LARGE)));
-    assert_eq!(leases.map(|leases| leases.len()), Some(LARGE));
-    // The names, the entries, the name that is coming, and the piece of a field.
-    assert_eq!(info.count_total, 4, "{info:?}");
-}
-
-#[test]
-fn leases_that_are_known_are_taken_in_without_any_allocation() {
-    let mut shoot = SteadyShoot::new(LARGE);
-    let leases = work::decode::<LeaseList>(&shoot.leases, LARGE);
-    let info = measure(|| shoot.judge.observe(shoot.times, leases.iter(), work::GRACE));
-    assert_eq!(shoot.judge().tally.candidates, LARGE);
-    assert_eq!(info, AllocationInfo::default());
-}
-
-#[test]
-fn a_verdict_allocates_the_same_few_tables_for_any_number_of_nodes() {
-    for count in [10, LARGE] {
-        for shoot in [
-            SteadyShoot::new(count),
-            SteadyShoot::new(count).with_nodes(),
-        ] {
+fn a_probe_allocates_no_more_for_more_nodes() {
+    for count in [10, 1000] {
+        let mut shoot = SteadyShoot::new(count);
+        let mut decoded = None;
+        let info = measure(|| decoded = Some(work::decode::<LeaseList>(&shoot.leases, count)));
+        let leases = decoded.expect("leases");
+        // The names, the entries, the name that is coming, and the piece of a field.
+        assert_eq!((leases.len(), info.count_total), (count, 4), "{info:?}");
+        // Those that are known take nothing.
+        let info = measure(|| shoot.judge.observe(shoot.times, leases.iter(), work::GRACE));
+        assert_eq!(info, AllocationInfo::default());
+        for shoot in [SteadyShoot::new(count), shoot.with_nodes()] {
             let info = measure(|| assert_eq!(shoot.judge().tally.candidates, count));
             // The names of the 20 oldest leases are kept for people.
             assert!(info.count_total <= 8 + 20, "{count} nodes: {info:?}");
         }
     }
-}
-
-#[test]
-fn a_healthy_probe_over_tls_allocates_no_more_for_more_nodes() {
+    // Over TLS five are ours (the path, and those of decoding), all else is hyper's and rustls'.
     let [few, many] = [10, 100].map(|count| ProbeBench::new(count).allocations(ProbeBench::leases));
-    // Five are ours (the path, and those of decoding), all else is hyper's and rustls'.
     assert!(few.count_total <= 45, "{few:?}");
     assert!(many.count_total <= few.count_total + 10, "{few:?} {many:?}");
 }

@@ -2,57 +2,31 @@
 
 use api_server::{Rule, User};
 use prober::shoot_client::Budget;
-use testbed::gardener::shoot_probe;
 
-use super::shoot::{LEASES, TOKEN, TestShoot, VERSION, words};
+use super::shoot::{TOKEN, TestShoot, words};
 
-/// A shoot that was probed with [`TOKEN`], which is worth nothing any more.
-async fn revoked() -> TestShoot {
+/// Tells a story of a shoot that was probed with [`TOKEN`].
+async fn probed(story: &str) -> TestShoot {
     let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot.asked();
-    shoot.api.access().grant("new-token", shoot_probe());
-    shoot.api.access().revoke(TOKEN);
+    shoot.tell("probe: 3 by version/1 leases/1").await;
+    shoot.tell(&story.replace("TOKEN", TOKEN)).await;
     shoot
 }
 
 #[tokio::test]
-async fn a_secret_that_was_written_again_with_the_same_content_changes_nothing() {
-    let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot.asked();
-    shoot.secret.set(&shoot.api.kubeconfig(TOKEN));
-    shoot.healthy().await;
-    assert_eq!(shoot.asked(), [LEASES]);
-    assert_eq!(shoot.api.connections().accepted, 1);
-}
-
-#[tokio::test]
 async fn credentials_that_are_not_accepted_are_read_again_once_and_the_request_repeated() {
-    let mut shoot = revoked().await;
-    let kubeconfig = shoot.api.kubeconfig("new-token");
-    shoot.secret.set_unnoticed(Some(&kubeconfig));
-    shoot.healthy().await;
-    assert_eq!(shoot.secret.rereads(), 1);
-    assert_eq!(shoot.asked(), [LEASES, LEASES]);
+    probed(
+        "grant new; revoke TOKEN; unnoticed secret new; probe: 3 by leases/1 leases/2; rereads: 1",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
-    let mut shoot = revoked().await;
-    assert_eq!(shoot.failed().await, ("leases", "unauthorized"));
-    assert_eq!(shoot.secret.rereads(), 1);
-    assert_eq!(
-        shoot.asked(),
-        [LEASES],
-        "the same credentials are not tried twice"
-    );
-
-    let kubeconfig = shoot.api.kubeconfig("as-wrong");
-    shoot.secret.set_unnoticed(Some(&kubeconfig));
-    assert_eq!(shoot.failed().await, ("version", "unauthorized"));
-    assert_eq!(shoot.secret.rereads(), 2);
-    assert_eq!(shoot.asked(), [VERSION, VERSION]);
+    // The same are not tried twice.
+    let story = "revoke TOKEN; probe: unauthorized at leases by leases/1; rereads: 1; \
+                 unnoticed secret as-wrong; probe: unauthorized at version by version/1 version/2; rereads: 2";
+    probed(story).await;
 }
 
 #[tokio::test]
@@ -60,33 +34,23 @@ async fn missing_rights_are_distinguished_from_missing_leases() {
     // Fault 5
     let mut shoot = TestShoot::start().await;
     let leases = Rule::new("list", "leases.coordination.k8s.io").in_namespace("kube-node-lease");
-    for (rules, stage) in [(vec![leases], "nodes"), (vec![], "leases")] {
-        shoot
-            .api
-            .access()
-            .grant(TOKEN, User::limited("probe", rules));
+    for (rules, failure) in [
+        (vec![leases], "forbidden at nodes"),
+        (vec![], "forbidden at leases"),
+    ] {
+        let limited = User::limited("probe", rules);
+        shoot.api.access().grant(TOKEN, limited);
         let error = shoot.nodes().await.expect_err("no right to list");
-        assert_eq!(words(&error), (stage, "forbidden"));
+        assert_eq!(words(&error), failure);
     }
-    assert_eq!(shoot.secret.rereads(), 0);
+    shoot.tell("rereads: 0").await;
 }
 
 #[tokio::test]
 async fn no_secret_asks_nothing_and_a_later_one_heals() {
-    let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot.asked();
-    shoot.secret.delete();
-    assert_eq!(shoot.failed().await, ("kubeconfig", "no_secret"));
-    shoot.secret.set_data(None);
-    assert_eq!(
-        shoot.failed().await,
-        ("version", "kubeconfig"),
-        "a Secret without the key"
-    );
-    assert_eq!((shoot.secret.rereads(), shoot.asked().len()), (0, 0));
-    shoot.secret.set(&shoot.api.kubeconfig(TOKEN));
-    shoot.healthy().await;
+    let story = "no secret; probe: no_secret at kubeconfig by ; empty secret; probe: kubeconfig at version by ; \
+                 rereads: 0; secret TOKEN; probe: 3 by version/2 leases/2";
+    probed(story).await;
 }
 
 #[tokio::test]
@@ -95,56 +59,47 @@ async fn a_refused_kubeconfig_asks_nothing() {
     let mut shoot = TestShoot::start().await;
     let good = shoot.api.kubeconfig(TOKEN);
     let token = format!("token: {TOKEN}");
-    let (_, authority) = good
-        .split_once("certificate-authority-data: ")
-        .expect("one");
     for (given, taken) in [
         (
             &*token,
             "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true}",
         ),
         (&token, "tokenFile: /etc/hostname"),
-        (&token, "token: ''"),
         (
             "    server:",
             "    insecure-skip-tls-verify: true\n    server:",
         ),
         ("https://", "http://"),
-        (&authority[..4], "%%%%"),
-        (&authority[..4], "AAAA"),
+        (
+            "certificate-authority-data: ",
+            "certificate-authority-data: AAAA",
+        ),
     ] {
         let bad = good.replacen(given, taken, 1);
         assert_ne!(bad, good);
         shoot.secret.set(&bad);
-        assert_eq!(shoot.failed().await.1, "kubeconfig", "{bad}");
+        shoot
+            .tell("probe: kubeconfig at version by ; connections: 0")
+            .await;
     }
-    assert_eq!(shoot.api.connections().accepted, 0);
 }
 
 #[tokio::test]
 async fn a_secret_that_is_rotated_in_the_middle_of_a_probe_counts_from_the_next_one() {
-    // Fault 11
-    let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
+    // Fault 11. One that was written again with the same content changes nothing.
+    let mut shoot = probed("secret TOKEN; probe: 3 by leases/1").await;
     let budget = Budget::starting_now(shoot.timeout);
     shoot.client.leases(budget).await.expect("leases");
-    shoot.api.access().grant("new-token", shoot_probe());
-    shoot.secret.set(&shoot.api.kubeconfig("new-token"));
+    shoot.tell("grant new; secret new").await;
     shoot.client.nodes(budget).await.expect("nodes");
-    let accepted = |shoot: &TestShoot| shoot.api.connections().accepted;
     assert_eq!(
-        accepted(&shoot),
-        1,
-        "the probe goes on with what it began with"
+        shoot.asked(),
+        "leases/1 nodes/1",
+        "it goes on with what it began with"
     );
-    shoot.api.access().revoke(TOKEN);
-    shoot.asked();
-    shoot.healthy().await;
-    assert_eq!(
-        (accepted(&shoot), shoot.secret.rereads()),
-        (2, 0),
-        "the next one takes the new one"
-    );
-    shoot.healthy().await;
-    assert_eq!(shoot.asked(), [VERSION, LEASES, LEASES]);
+    shoot
+        .tell(&format!(
+            "revoke {TOKEN}; probe: 3 by version/2 leases/2; rereads: 0; probe: 3 by leases/2"
+        ))
+        .await;
 }

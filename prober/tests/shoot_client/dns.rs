@@ -2,13 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use prober::shoot_client::resources::Resources;
 use testbed::dns::{Dns, Reply};
 
-use super::shoot::{TestShoot, words};
+use super::shoot::TestShoot;
 
 /// One of the names that certificates here are good for.
 const HOST: &str = "kubernetes.default.svc";
@@ -40,23 +39,6 @@ fn here() -> Reply {
     Reply::Host(format!("{HOST}."), vec![Ipv4Addr::LOCALHOST])
 }
 
-#[tokio::test]
-async fn each_new_connection_asks_where_its_name_points_now() {
-    let (dns, mut shoot) = named(here()).await;
-    shoot.healthy().await;
-    let asked = dns.asked().len();
-    shoot.healthy().await;
-    assert_eq!(dns.asked().len(), asked, "a kept connection needs no name");
-    dns.say(Reply::NoName);
-    shoot.api.cut_connections();
-    let error = shoot.leases().await.expect_err("no such name");
-    assert_eq!(words(&error), ("leases", "dns"));
-    assert_eq!(
-        error.cause.to_string(),
-        "the host name cannot be resolved: there is no such name"
-    );
-}
-
 #[test]
 fn no_lookup_waits_for_a_thread() {
     // With one thread for what blocks, which is busy: lookups of a silent DNS took all of them,
@@ -70,7 +52,7 @@ fn no_lookup_waits_for_a_thread() {
     runtime.spawn_blocking(move || busy.recv());
     runtime.block_on(async {
         let (_dns, mut shoot) = named(here()).await;
-        shoot.healthy().await;
+        shoot.tell("probe: 3 by version/1 leases/1").await;
     });
     drop(done);
 }
@@ -78,9 +60,16 @@ fn no_lookup_waits_for_a_thread() {
 #[tokio::test]
 async fn a_silent_dns_costs_a_probe_its_time_and_nothing_afterwards() {
     let (dns, mut shoot) = named(Reply::Silence).await;
-    shoot.timeout = Duration::from_millis(400);
-    assert_eq!(shoot.failed().await, ("version", "timeout"));
+    shoot
+        .tell("timeout 400; probe: timeout at version by ")
+        .await;
     dns.say(here());
-    shoot.timeout = Duration::from_secs(20);
-    shoot.healthy().await;
+    shoot
+        .tell("timeout 20000; probe: 3 by version/1 leases/1")
+        .await;
+    // Each new connection asks where its name points now.
+    dns.say(Reply::NoName);
+    shoot
+        .tell("probe: 3 by leases/1; cut; probe: dns at leases by ")
+        .await;
 }

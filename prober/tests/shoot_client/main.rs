@@ -3,6 +3,7 @@
 //! Budgets are short here and every probe has a deadline beyond its budget, so that one that hangs
 //! fails its test.
 
+mod allocations;
 mod credentials;
 mod dns;
 mod failures;

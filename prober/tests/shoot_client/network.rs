@@ -3,83 +3,82 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use api_server::{Authority, Network};
+use api_server::{Authority, Options, Serving};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::shoot::{LEASES, TOKEN, TestShoot, VERSION};
-
-#[tokio::test]
-async fn a_refused_connection_is_no_connection_and_heals() {
-    for stage in ["version", "leases"] {
-        let mut shoot = TestShoot::start().await;
-        if stage == "leases" {
-            shoot.healthy().await;
-        }
-        shoot.api.set_network(Network::Refused);
-        assert_eq!(shoot.failed().await, (stage, "connect"));
-        shoot.api.set_network(Network::Up);
-        // The port may take a moment to be bound again.
-        while shoot.leases().await.is_err() {}
-    }
-}
+use super::shoot::{TOKEN, TestShoot};
 
 #[tokio::test]
 async fn a_name_that_cannot_be_resolved_is_a_matter_of_dns() {
     let mut shoot = TestShoot::start().await;
+    shoot
+        .tell("network refused; probe: connect at version by ")
+        .await;
     // Longer than a label of a name may be, so that no resolver has to be asked; TLS would not let
     // such a name pass.
     let server = format!("https://{}.invalid:6443", "a".repeat(64));
     shoot.lead(&server, "tls-server-name: localhost");
-    assert_eq!(shoot.failed().await, ("version", "dns"));
+    shoot.tell("probe: dns at version by ").await;
 }
 
 #[tokio::test]
 async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
-    for (name, expired, line, category) in [
-        ("other.example", false, "", Some("tls")),
-        ("127.0.0.1", true, "", Some("tls")),
+    // No credential goes to another one.
+    for (name, expired, line, found) in [
+        ("other.example", false, "", "tls at version by "),
+        ("127.0.0.1", true, "", "tls at version by "),
         (
             "127.0.0.1",
             false,
             "tls-server-name: other.internal",
-            Some("tls"),
+            "tls at version by ",
         ),
         (
             "api.internal",
             false,
             "tls-server-name: 127.0.0.1",
-            Some("tls"),
+            "tls at version by ",
         ),
         (
             "api.internal",
             false,
             "tls-server-name: 'not a name'",
-            Some("kubeconfig"),
+            "kubeconfig at version by ",
         ),
-        ("api.internal", false, "tls-server-name: api.internal", None),
+        (
+            "api.internal",
+            false,
+            "tls-server-name: api.internal",
+            "3 by version/1 leases/1",
+        ),
         // An address may be a name.
-        ("192.0.2.7", false, "tls-server-name: 192.0.2.7", None),
+        (
+            "192.0.2.7",
+            false,
+            "tls-server-name: 192.0.2.7",
+            "3 by version/1 leases/1",
+        ),
     ] {
-        let mut shoot = TestShoot::certified(&[name], expired).await;
+        let serving = Serving {
+            names: vec![name.to_owned()],
+            expired,
+        };
+        let options = Options {
+            serving,
+            ..Options::default()
+        };
+        let mut shoot = TestShoot::with(options).await;
         shoot.lead(&shoot.api.url(), line);
-        let failure = shoot
-            .leases()
-            .await
-            .err()
-            .map(|error| error.cause.category());
-        assert_eq!(failure, category, "{name} {line}");
-        let is_asked = shoot.api.requests().total() > 0;
-        assert_eq!(is_asked, category.is_none(), "no credential went there");
+        shoot.tell(&format!("probe: {found}")).await;
     }
     let mut shoot = TestShoot::start().await;
     let other = Authority::new().expect("an authority").pem();
     let kubeconfig = api_server::kubeconfig(&shoot.api.url(), &other, TOKEN);
     shoot.secret.set(&kubeconfig);
-    assert_eq!(shoot.failed().await, ("version", "tls"));
-    assert_eq!(shoot.api.requests().total(), 0);
+    shoot.tell("probe: tls at version by ").await;
 }
 
 /// A proxy that leads every CONNECT to one address and keeps the heads of these.
@@ -120,23 +119,22 @@ async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
         let mut shoot = TestShoot::start().await;
         let (url, asked, _proxy) = proxy(shoot.api.address()).await;
         shoot.lead(&format!("https://{host}:6443"), &format!("{url}{line}"));
-        shoot.healthy().await;
-        shoot.healthy().await;
+        shoot
+            .tell("probe: 3 by version/1 leases/1; probe: 3 by leases/1")
+            .await;
         let [head] = &asked.lock()[..] else {
             panic!("{host}: one CONNECT")
         };
         assert!(head.starts_with(&format!("connect {host}:6443 http/1.1\r\n")));
         let credentials = "\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n";
         assert!(head.contains(credentials), "{head}");
-        assert_eq!(shoot.asked(), [VERSION, LEASES, LEASES]);
     }
 }
 
 #[tokio::test]
 async fn clients_do_not_share_connections() {
     let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot.share(&shoot.resources.clone());
-    shoot.healthy().await;
-    assert_eq!(shoot.api.connections().accepted, 2);
+    shoot
+        .tell("probe: 3 by version/1 leases/1; another client; probe: 3 by version/2 leases/2")
+        .await;
 }

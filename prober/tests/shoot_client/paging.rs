@@ -5,40 +5,21 @@ use std::time::Duration;
 use api_server::protobuf::wire::{bytes, message, text};
 use api_server::{Fault, When};
 
-use super::shoot::{LEASES, NODES, TestShoot, list, words};
+use super::shoot::{TestShoot, list};
 
 const MIB: usize = 1 << 20;
-
-/// Whether each request for nodes continued a list.
-fn continued(shoot: &TestShoot) -> Vec<bool> {
-    let nodes = shoot.requests(NODES).into_iter();
-    nodes
-        .map(|record| record.query.contains("continue="))
-        .collect()
-}
-
-/// Requests for a list, from its beginning or for what follows.
-fn page_of(path: &'static str, is_continued: bool) -> When {
-    When::matches(move |record| {
-        record.path == path && record.query.contains("continue=") == is_continued
-    })
-}
 
 #[tokio::test]
 async fn more_nodes_than_a_page_holds_are_listed_to_the_end() {
     let mut shoot = TestShoot::start().await;
-    shoot.timeout = Duration::from_secs(20);
     shoot.add_nodes(3..1100);
-    let seen = shoot.nodes().await.expect("a complete answer");
-    let mut names: Vec<&str> = seen.items.iter().map(|node| &*node.name).collect();
-    names.dedup();
-    assert_eq!(names.len(), 1100);
-    assert_eq!(continued(&shoot), [vec![false], vec![true; 5]].concat());
-    let pages = shoot.requests(NODES);
-    assert!(
-        pages.iter().all(|page| page.query.contains("limit=200")),
-        "{pages:?}"
-    );
+    shoot.timeout = Duration::from_secs(20);
+    let mut nodes = shoot.nodes().await.expect("a complete answer").items;
+    nodes.dedup_by(|one, other| one.name == other.name);
+    assert_eq!(nodes.len(), 1100);
+    // In pages of 200.
+    let pages = "version/1 leases/1 nodes/1 nodes+/1 nodes+/1 nodes+/1 nodes+/1 nodes+/1";
+    assert_eq!(shoot.asked(), pages);
 }
 
 #[tokio::test]
@@ -46,18 +27,17 @@ async fn what_changes_between_the_pages_does_not_show() {
     let mut shoot = TestShoot::start().await;
     shoot.add_nodes(3..600);
     let store = shoot.api.store().clone();
-    // Listing by every request and met by none: it changes the nodes when the second page is asked
-    // for.
+    // Met by no request: it only deletes a node of a later page when the second one is asked for.
     let change = When::matches(move |record| {
-        if record.path == NODES && record.query.contains("continue=") {
-            // For the pages after it, too.
+        if record.query.contains("continue=") {
             let _ = store.delete("nodes", "", "node-0550");
         }
         false
     });
     shoot.api.faults().add(change, Fault::Stall);
-    let seen = shoot.nodes().await.expect("a complete answer");
-    assert_eq!(seen.items.len(), 600);
+    shoot
+        .tell("probe nodes: 600 by version/1 leases/1 nodes/1 nodes+/1 nodes+/1")
+        .await;
     assert!(shoot.api.store().get("nodes", "", "node-0550").is_none());
 }
 
@@ -65,45 +45,38 @@ async fn what_changes_between_the_pages_does_not_show() {
 async fn a_snapshot_that_is_gone_between_the_pages_begins_again_once() {
     let mut shoot = TestShoot::start().await;
     shoot.add_nodes(3..300);
-    let gone = || page_of(NODES, true);
-    shoot.api.faults().add(gone().once(), Fault::status(410));
-    let seen = shoot.nodes().await.expect("a complete answer");
-    assert_eq!(seen.items.len(), 300);
-    assert_eq!(continued(&shoot), [false, true, false, true]);
-
-    for (fault, category, pages) in [(410, "gone", 4), (500, "server", 2)] {
-        shoot.asked();
-        shoot.api.faults().clear();
-        shoot.api.faults().add(gone(), Fault::status(fault));
-        let error = shoot.nodes().await.expect_err("a partial list");
-        assert_eq!(words(&error), ("nodes", category));
-        assert_eq!(continued(&shoot).len(), pages);
-    }
+    shoot
+        .tell(
+            "nodes+ 410 once; probe nodes: 300 by version/1 leases/1 nodes/1 nodes+/1 nodes/1 nodes+/1; \
+             nodes+ 410; probe nodes: gone at nodes by leases/1 nodes/1 nodes+/1 nodes/1 nodes+/1; \
+             faults end; nodes+ 500; probe nodes: server at nodes by version/1 leases/1 nodes/1 nodes+/1",
+        )
+        .await;
 }
 
 /// A page that is as long as wanted by a field that nobody reads.
-fn page(kind: &str, items: &[Vec<u8>], next: &str, length: usize) -> Fault {
+fn page(kind: &str, items: &[u8], next: &str, length: usize) -> Fault {
     let metadata = message(1, &[text(2, "7"), text(3, next)]);
     let filler = bytes(90, &vec![0; length]);
-    list(kind, &[metadata, items.concat(), filler])
+    list(kind, &[metadata, items.to_vec(), filler])
 }
 
-/// An item with a name.
-fn named(name: &str) -> Vec<u8> {
-    message(2, &[message(1, &[text(1, name)])])
+/// So many items with a name.
+fn named(name: &str, count: usize) -> Vec<u8> {
+    message(2, &[message(1, &[text(1, name)])]).repeat(count)
 }
 
 #[tokio::test]
 async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
     // Fault 80: each page is within bounds.
-    let (short, long) = (vec![named(""); 8_000], vec![named(&"x".repeat(1000)); 400]);
+    let (short, long) = (named("", 8_000), named(&"x".repeat(1000), 400));
     for (kind, path, items, length, pages) in [
-        ("LeaseList", LEASES, &vec![], 0, 100),
-        ("LeaseList", LEASES, &vec![], 5 * MIB / 2, 4),
-        ("LeaseList", LEASES, &short, 0, 3),
-        ("NodeList", NODES, &short, 0, 3),
-        ("LeaseList", LEASES, &long, 0, 3),
-        ("NodeList", NODES, &long, 0, 3),
+        ("LeaseList", "leases", &vec![], 0, 100),
+        ("LeaseList", "leases", &vec![], 5 * MIB / 2, 4),
+        ("LeaseList", "leases", &short, 0, 3),
+        ("NodeList", "nodes", &short, 0, 3),
+        ("LeaseList", "leases", &long, 0, 3),
+        ("NodeList", "nodes", &long, 0, 3),
     ] {
         let mut shoot = TestShoot::start().await;
         // Large bodies take their time in a debug build.
@@ -112,32 +85,25 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
         let error = shoot.nodes().await.expect_err("no complete answer");
         assert_eq!(error.cause.category(), "too_large", "{error}");
         // A page that takes more than 0.5 s is asked for twice (D-58).
-        let asked = shoot.requests(path).len();
-        let expected = pages..=2 * pages;
+        let asked = shoot.asked().matches(path).count();
         assert!(
-            expected.contains(&asked),
+            (pages..=2 * pages).contains(&asked),
             "{kind} of {}: {asked}",
             items.len()
         );
     }
-}
-
-#[tokio::test]
-async fn pages_may_hold_more_together_than_one_answer_may_also_when_they_begin_again() {
+    // Together they may hold more than one answer may, also when they begin again.
     let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_secs(60);
-    for (kind, path, length) in [
-        ("NodeList", NODES, 5 * MIB),
-        ("LeaseList", LEASES, 7 * MIB / 2),
+    for (kind, path, more, length) in [
+        ("NodeList", "nodes", "nodes+", 5 * MIB),
+        ("LeaseList", "leases", "leases+", 7 * MIB / 2),
     ] {
-        let page = |next| page(kind, &[named("n")], next, length);
-        let faults = shoot.api.faults();
-        faults.add(page_of(path, true).once(), Fault::status(410));
-        faults.add(page_of(path, false), page("more"));
-        faults.add(page_of(path, true), page(""));
+        let page = |next| page(kind, &named("n", 1), next, length);
+        shoot.meets_once(more, Fault::status(410));
+        shoot.meets(more, page(""));
+        shoot.meets(path, page("more"));
     }
     let seen = shoot.nodes().await.expect("a complete answer");
     assert_eq!(seen.items.len(), 2);
-    // A page that takes more than 0.5 s is asked for twice (D-58).
-    assert!((4..=8).contains(&shoot.requests(LEASES).len()));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_server::protobuf::wire::{MEDIA_TYPE, envelope};
-use api_server::{Authority, Fault, FaultId, MemoryApi, Options, Record, Serving, When};
+use api_server::{Authority, Fault, FaultId, MemoryApi, Network, Options, When};
 use parking_lot::Mutex;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
@@ -14,11 +14,14 @@ use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
 use prober_core::lease::LeaseList;
 use prober_core::verdict::NodeRecord;
-use serde_json::json;
+use testbed::gardener::shoot_probe;
 
-pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-pub const NODES: &str = "/api/v1/nodes";
-pub const VERSION: &str = "/version";
+const NODE: &str = r#"{"apiVersion": "v1", "kind": "Node",
+    "metadata": {"name": "node-0000", "labels": {"worker.gardener.cloud/pool": "w1"}},
+    "status": {"conditions": [{"type": "DiskPressure", "status": "False", "reason": "Kubelet"}]}}"#;
+const LEASE: &str = r#"{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+    "metadata": {"name": "node-0000", "namespace": "kube-node-lease"},
+    "spec": {"holderIdentity": "node-0000", "leaseDurationSeconds": 40, "renewTime": "2026-03-01T12:00:07.123456Z"}}"#;
 
 /// The token that every shoot here starts with; it must never be found in an error.
 pub const TOKEN: &str = "t0k3n-0f-th3-pr0b3";
@@ -50,29 +53,19 @@ struct SecretState {
 impl Secret {
     /// Changes the Secret, and the watch shows it.
     pub fn set(&self, kubeconfig: &str) {
-        self.set_data(Some(kubeconfig));
-    }
-
-    /// Changes the Secret's data, and the watch shows it.
-    pub fn set_data(&self, kubeconfig: Option<&str>) {
-        self.set_unnoticed(kubeconfig);
-        let mut state = self.0.lock();
-        state.watched = state.stored.clone();
+        self.store(Some(kubeconfig));
+        self.show();
     }
 
     /// Changes the Secret, and the watch does not show it yet.
-    pub fn set_unnoticed(&self, kubeconfig: Option<&str>) {
+    fn store(&self, kubeconfig: Option<&str>) {
         let kubeconfig = kubeconfig.map(|text| text.as_bytes().to_vec());
         self.0.lock().stored = Some(Arc::new(KubeconfigSecret { kubeconfig }));
     }
 
-    pub fn delete(&self) {
-        *self.0.lock() = SecretState::default();
-    }
-
-    /// How often it was read again.
-    pub fn rereads(&self) -> usize {
-        self.0.lock().rereads
+    fn show(&self) {
+        let mut state = self.0.lock();
+        state.watched = state.stored.clone();
     }
 }
 
@@ -101,14 +94,12 @@ impl TestShoot {
             .install_default()
             .ok();
         let authority = Authority::new().expect("an authority");
-        let api = MemoryApi::start(&authority, options)
-            .await
-            .expect("an API server");
-        api.access().grant(TOKEN, testbed::gardener::shoot_probe());
+        let api = MemoryApi::start(&authority, options).await;
+        let api = api.expect("an API server");
+        api.access().grant(TOKEN, shoot_probe());
         let secret = Secret::default();
         secret.set(&api.kubeconfig(TOKEN));
-        let clock = Clock::start();
-        let resources = Arc::new(Resources::of_system());
+        let (clock, resources) = (Clock::start(), Arc::new(Resources::of_system()));
         let client = ShootClient::new(clock, Arc::clone(&resources), secret.clone());
         let shoot = Self {
             api,
@@ -122,17 +113,6 @@ impl TestShoot {
         shoot
     }
 
-    /// An API server whose certificate is for these names, with three nodes.
-    pub async fn certified(names: &[&str], expired: bool) -> Self {
-        let names = names.iter().map(ToString::to_string).collect();
-        let serving = Serving { names, expired };
-        Self::with(Options {
-            serving,
-            ..Options::default()
-        })
-        .await
-    }
-
     /// Changes the Secret to one that leads to this URL, with a line more in its cluster.
     pub fn lead(&self, url: &str, line: &str) {
         let kubeconfig = self.api.kubeconfig_at(url, TOKEN);
@@ -140,15 +120,15 @@ impl TestShoot {
         self.secret.set(&kubeconfig.replace("    server:", &lines));
     }
 
-    /// Every request for this path meets a fault from now on.
+    /// Every request for this path meets a fault from now on; `nodes+` are those that go on with a
+    /// list.
     pub fn meets(&self, path: &str, fault: Fault) -> FaultId {
-        self.api.faults().add(When::request("GET", path), fault)
+        self.api.faults().add(to(path), fault)
     }
 
     /// The next request for this path meets a fault.
     pub fn meets_once(&self, path: &str, fault: Fault) -> FaultId {
-        let next = When::request("GET", path).once();
-        self.api.faults().add(next, fault)
+        self.api.faults().add(to(path).once(), fault)
     }
 
     /// Probes with others of what all shoots share from now on.
@@ -161,12 +141,9 @@ impl TestShoot {
     pub fn add_nodes(&self, numbers: std::ops::Range<usize>) {
         for number in numbers {
             let name = format!("node-{number:04}");
-            let node = json!({"apiVersion": "v1", "kind": "Node",
-                "metadata": {"name": name, "labels": {"worker.gardener.cloud/pool": "w1"}},
-                "status": {"conditions": [{"type": "DiskPressure", "status": "False", "reason": "Kubelet"}]}});
-            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {"name": name, "namespace": "kube-node-lease"},
-                "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": "2026-03-01T12:00:07.123456Z"}});
+            let [node, lease] = [NODE, LEASE].map(|object| {
+                serde_json::from_str(&object.replace("node-0000", &name)).expect("an object")
+            });
             self.api.store().create(node).expect("a node");
             self.api.store().create(lease).expect("a lease");
         }
@@ -188,31 +165,105 @@ impl TestShoot {
         checked(self.timeout, probe).await
     }
 
-    /// A probe that must succeed.
-    pub async fn healthy(&mut self) {
-        let seen = self.leases().await.expect("a complete answer");
-        assert!(!seen.items.is_empty());
-    }
-
-    /// A probe that must fail: its stage and category.
-    pub async fn failed(&mut self) -> (&'static str, &'static str) {
-        words(&self.leases().await.expect_err("no complete answer"))
-    }
-
-    /// The requests for a path since the last call of [`Self::asked`].
-    pub fn requests(&self, path: &str) -> Vec<Record> {
-        let mut all = self.api.requests().all();
-        all.retain(|record| record.path == path);
-        all
-    }
-
-    /// The paths that were asked for since the last call.
-    pub fn asked(&self) -> Vec<String> {
-        let all = self.api.requests().all().into_iter();
-        let paths = all.map(|record| record.path).collect();
+    /// The requests since the last call: what was asked for, and on which connection.
+    pub fn asked(&self) -> String {
+        let asked = self.api.requests().all();
         self.api.requests().clear();
-        paths
+        let asked = asked.iter().map(|record| {
+            let name = record.path.rsplit('/').next().unwrap_or_default();
+            let goes_on = if record.query.contains("continue=") {
+                "+"
+            } else {
+                ""
+            };
+            let is_old = record.query.contains("resourceVersion");
+            let is_old = if is_old { " of old" } else { "" };
+            format!("{name}{goes_on}/{}{is_old}", record.connection)
+        });
+        asked.collect::<Vec<_>>().join(" ")
     }
+
+    /// Lets things happen; what stands behind a colon must come of it. Of a probe that is how many
+    /// items it lists, or the category and stage of its failure, and what it asked for.
+    pub async fn tell(&mut self, story: &str) {
+        for event in story.split("; ") {
+            let (event, expected) = event.split_once(": ").unwrap_or((event, ""));
+            let came = self.happens(event).await;
+            assert_eq!(came, expected, "{event} of {story}");
+        }
+    }
+
+    async fn happens(&mut self, event: &str) -> String {
+        let words: Vec<_> = event.split(' ').collect();
+        match words[..] {
+            ["probe"] => {
+                let found = self.leases().await.map(|found| found.items.len());
+                return self.found(found);
+            }
+            ["probe", "nodes"] => {
+                let found = self.nodes().await.map(|found| found.items.len());
+                return self.found(found);
+            }
+            ["connections"] => return self.api.connections().accepted.to_string(),
+            ["rereads"] => return self.secret.0.lock().rereads.to_string(),
+            ["another", "client"] => self.share(&self.resources.clone()),
+            ["timeout", millis] => {
+                self.timeout = Duration::from_millis(millis.parse().expect(event))
+            }
+            ["wait", seconds] => {
+                tokio::time::pause();
+                tokio::time::advance(Duration::from_secs(seconds.parse().expect(event))).await;
+                // It runs on by itself afterwards, as the connections need.
+                tokio::time::resume();
+            }
+            ["network", "refused"] => self.api.set_network(Network::Refused),
+            ["cut"] => self.api.cut_connections(),
+            ["grant", token] => self.api.access().grant(token, shoot_probe()),
+            ["revoke", token] => self.api.access().revoke(token),
+            ["secret", token] => self.secret.set(&self.api.kubeconfig(token)),
+            ["unnoticed", "secret", token] => self.secret.store(Some(&self.api.kubeconfig(token))),
+            ["empty", "secret"] => {
+                self.secret.store(None);
+                self.secret.show();
+            }
+            ["no", "secret"] => *self.secret.0.lock() = SecretState::default(),
+            ["faults", "end"] => self.api.faults().clear(),
+            [path, fault, ref once @ ..] => {
+                let when = to(path);
+                let when = if once.is_empty() { when } else { when.once() };
+                let fault = match fault {
+                    "stalls" => Fault::Stall,
+                    "stalls-after" => Fault::StallAfter,
+                    "closes-before" => Fault::CloseBefore,
+                    "is-cut" => Fault::Truncate,
+                    "takes-1s" => Fault::Delay(Duration::from_secs(1)),
+                    code => Fault::status(code.parse().expect(event)),
+                };
+                self.api.faults().add(when, fault);
+            }
+            _ => panic!("{event}"),
+        }
+        String::new()
+    }
+
+    fn found(&self, found: Result<usize, ProbeError>) -> String {
+        let found = match found {
+            Ok(count) => count.to_string(),
+            Err(error) => words(&error),
+        };
+        format!("{found} by {}", self.asked())
+    }
+}
+
+/// GET requests for this; `nodes+` are those that go on with a list.
+fn to(path: &str) -> When {
+    let (name, goes_on) = path
+        .strip_suffix('+')
+        .map_or((path, false), |name| (name, true));
+    let name = format!("/{name}");
+    When::matches(move |record| {
+        record.path.ends_with(&name) && (!goes_on || record.query.contains("continue="))
+    })
 }
 
 /// An answer with these headers.
@@ -232,9 +283,9 @@ pub fn list(kind: &str, fields: &[Vec<u8>]) -> Fault {
     answer(200, &[("content-type", MEDIA_TYPE)], body)
 }
 
-/// An error's stage and category.
-pub fn words(error: &ProbeError) -> (&'static str, &'static str) {
-    (error.stage.into_str(), error.cause.category())
+/// An error's category and stage.
+pub fn words(error: &ProbeError) -> String {
+    format!("{} at {}", error.cause.category(), error.stage.into_str())
 }
 
 /// Holds a probe to its budget, and its error to what must not be in it.
