@@ -5,12 +5,9 @@
     reason = "several programs share this file and each uses a part of it"
 )]
 
-use std::time::Duration;
-
 use allocation_counter::{AllocationInfo, measure};
 use api_server::Options;
 use chrono::Utc;
-use prober::shoot_client::Budget;
 use tokio::runtime::{Builder, Runtime};
 
 use super::shoot::TestShoot;
@@ -35,10 +32,8 @@ impl ProbeBench {
             requests_kept: 1,
             ..Options::default()
         }));
-        let (leases, nodes) = (work::leases(count, Utc::now()), work::nodes(count.min(500)));
-        let lists = shoot.api.computed();
+        let (lists, leases) = (shoot.api.computed(), work::leases(count, Utc::now()));
         lists.set("leases.coordination.k8s.io", move || leases.clone());
-        lists.set("nodes", move || nodes.clone());
         let mut probing = Self {
             runtime,
             shoot,
@@ -56,17 +51,9 @@ impl ProbeBench {
         leases.expect("a complete answer").items.len()
     }
 
-    /// Lists the nodes; how many there are.
-    pub fn nodes(&mut self) -> usize {
-        let budget = Budget::starting_now(Duration::from_secs(10));
-        let nodes = self.runtime.block_on(self.shoot.client.nodes(budget));
-        nodes.expect("a complete answer").items.len()
-    }
-
-    /// What one of these allocates: the median of several, since timers and buffers add a few now and
-    /// then.
-    pub fn allocations(&mut self, work: fn(&mut Self) -> usize) -> AllocationInfo {
-        let runs = (0..15).map(|_| measure(|| assert!(work(self) > 0)));
+    /// What a probe allocates: the median of several, since timers and buffers add a few now and then.
+    pub fn allocations(&mut self) -> AllocationInfo {
+        let runs = (0..15).map(|_| measure(|| assert!(self.leases() > 0)));
         let mut runs: Vec<_> = runs.collect();
         runs.sort_by_key(|run| run.count_total);
         runs[runs.len() / 2]

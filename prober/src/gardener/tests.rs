@@ -70,7 +70,6 @@ fn what_is_not_read_here_may_be_anything() {
     assert!(!shoot.is_hibernated, "the field is called hibernated");
     let names = shoot.workers.iter().map(|pool| &*pool.name);
     assert!(names.eq(["w1", ""]), "as Go reads a null");
-    // A seed harms no shoot whatever it is.
     for (seed, name, uid) in [
         (
             r#"{"metadata": {"name": "a", "uid": "b"}, "spec": 5}"#,
@@ -78,24 +77,12 @@ fn what_is_not_read_here_may_be_anything() {
             Some("b"),
         ),
         (r#"{"metadata": {"name": "", "uid": 5}}"#, None, None),
-        (r#"{"metadata": {"name": ["a"]}}"#, None, None),
-        ("{}", None, None),
-        ("[]", None, None),
         ("7", None, None),
     ] {
         let spec = read(&format!(r#""seed": {seed}, "shoot": {{}}"#));
-        let SeedRef {
-            name: found,
-            uid: found_uid,
-        } = &spec.seed;
-        assert_eq!(
-            (found.as_deref(), found_uid.as_deref()),
-            (name, uid),
-            "{seed}"
-        );
-        assert!(matches!(spec.shoot, Some(Ok(_))), "{seed}");
+        let found = (spec.seed.name.as_deref(), spec.seed.uid.as_deref());
+        assert_eq!(found, (name, uid), "{seed}");
     }
-    // So does an address.
     for (addresses, domain) in [
         (
             r#"[{"name": "external", "url": "https://api.b"}, 5, {"name": "internal", "url": "https://api.s.p"}]"#,
@@ -104,10 +91,8 @@ fn what_is_not_read_here_may_be_anything() {
         (r#"[{"name": "internal", "url": "http://api.a.b"}]"#, None),
         (r#"[{"name": "internal", "url": "https://a.b"}]"#, None),
         (r#"[{"name": "internal", "url": "https://api."}]"#, None),
-        (r#"[{"name": "internal", "url": 5}]"#, None),
         (r#"[{"name": "external", "url": "https://api.b"}]"#, None),
         (r#"{"name": "internal"}"#, None),
-        ("5", None),
     ] {
         let shoot = understood(&format!(
             r#"{{"status": {{"advertisedAddresses": {addresses}}}}}"#
@@ -122,6 +107,17 @@ fn a_machine_backs_its_node_unless_it_is_failed_or_terminating() {
     for (labels, status, node) in [
         (
             r#"{"node": "n1"}"#,
+            r#"{"currentStatus": {"phase": null}}"#,
+            Some("n1"),
+        ),
+        (
+            r#"{"node": "n1"}"#,
+            r#"{"currentStatus": null}"#,
+            Some("n1"),
+        ),
+        (r#"{"node": "n1"}"#, "null", Some("n1")),
+        (
+            r#"{"node": "n1"}"#,
             r#"{"currentStatus": {"phase": "Running"}}"#,
             Some("n1"),
         ),
@@ -132,17 +128,7 @@ fn a_machine_backs_its_node_unless_it_is_failed_or_terminating() {
         ),
         (
             r#"{"node": "n1"}"#,
-            r#"{"currentStatus": {"phase": "Pending"}}"#,
-            Some("n1"),
-        ),
-        (
-            r#"{"node": "n1"}"#,
             r#"{"currentStatus": {"phase": "CrashLoopBackOff"}}"#,
-            Some("n1"),
-        ),
-        (
-            r#"{"node": "n1"}"#,
-            r#"{"currentStatus": {"phase": ""}}"#,
             Some("n1"),
         ),
         (
@@ -155,17 +141,6 @@ fn a_machine_backs_its_node_unless_it_is_failed_or_terminating() {
             r#"{"currentStatus": {"phase": "Terminating"}}"#,
             None,
         ),
-        (
-            r#"{"node": "n1"}"#,
-            r#"{"currentStatus": {"phase": null}}"#,
-            Some("n1"),
-        ),
-        (
-            r#"{"node": "n1"}"#,
-            r#"{"currentStatus": null}"#,
-            Some("n1"),
-        ),
-        (r#"{"node": "n1"}"#, "null", Some("n1")),
         (
             r#"{"name": "n1"}"#,
             r#"{"currentStatus": {"phase": "Running"}}"#,

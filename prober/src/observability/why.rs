@@ -98,6 +98,3 @@ pub(super) fn dependent(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -49,7 +49,7 @@ fn a_probe_allocates_no_more_for_more_nodes() {
         }
     }
     // Over TLS five are ours (the path, and those of decoding), all else is hyper's and rustls'.
-    let [few, many] = [10, 100].map(|count| ProbeBench::new(count).allocations(ProbeBench::leases));
+    let [few, many] = [10, 100].map(|count| ProbeBench::new(count).allocations());
     assert!(few.count_total <= 45, "{few:?}");
     assert!(many.count_total <= few.count_total + 10, "{few:?} {many:?}");
 }

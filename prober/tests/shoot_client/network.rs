@@ -1,13 +1,11 @@
 //! The way to the API server: refused, unresolvable, silent, wrongly certified, through a proxy.
 
+use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use api_server::{Authority, Options, Serving};
-use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 
 use super::shoot::{TOKEN, TestShoot};
 
@@ -81,32 +79,15 @@ async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
     shoot.tell("probe: tls at version by ").await;
 }
 
-/// A proxy that leads every CONNECT to one address and keeps the heads of these.
-async fn proxy(to: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>, JoinSet<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!(
-        "proxy-url: http://user:word@{}",
-        listener.local_addr().expect("an address")
-    );
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let (log, mut proxy) = (Arc::clone(&asked), JoinSet::new());
-    proxy.spawn(async move {
-        let mut tunnels = JoinSet::new();
-        while let Ok((stream, _)) = listener.accept().await {
-            let log = Arc::clone(&log);
-            tunnels.spawn(async move {
-                let mut stream = BufReader::new(stream);
-                let mut head = String::new();
-                while !head.ends_with("\r\n\r\n") {
-                    stream.read_line(&mut head).await?;
-                }
-                log.lock().push(head.to_lowercase());
-                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-                copy_bidirectional(&mut stream, &mut TcpStream::connect(to).await?).await
-            });
-        }
-    });
-    (url, asked, proxy)
+/// A proxy that leads one CONNECT to this address and notes its head.
+async fn proxy(listener: TcpListener, to: SocketAddr, head: &mut String) -> io::Result<(u64, u64)> {
+    let (stream, _) = listener.accept().await?;
+    let mut stream = BufReader::new(stream);
+    while !head.ends_with("\r\n\r\n") {
+        stream.read_line(head).await?;
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    copy_bidirectional(&mut stream, &mut TcpStream::connect(to).await?).await
 }
 
 #[tokio::test]
@@ -117,14 +98,18 @@ async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
         ("elsewhere.example", "\n    tls-server-name: localhost"),
     ] {
         let mut shoot = TestShoot::start().await;
-        let (url, asked, _proxy) = proxy(shoot.api.address()).await;
-        shoot.lead(&format!("https://{host}:6443"), &format!("{url}{line}"));
-        shoot
-            .tell("probe: 3 by version/1 leases/1; probe: 3 by leases/1")
-            .await;
-        let [head] = &asked.lock()[..] else {
-            panic!("{host}: one CONNECT")
-        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!(
+            "proxy-url: http://user:word@{}{line}",
+            listener.local_addr().expect("one")
+        );
+        shoot.lead(&format!("https://{host}:6443"), &url);
+        let (to, mut head) = (shoot.api.address(), String::new());
+        tokio::select! {
+            () = shoot.tell("probe: 3 by version/1 leases/1; probe: 3 by leases/1") => {}
+            ended = proxy(listener, to, &mut head) => panic!("{ended:?}"),
+        }
+        let head = head.to_lowercase();
         assert!(head.starts_with(&format!("connect {host}:6443 http/1.1\r\n")));
         let credentials = "\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n";
         assert!(head.contains(credentials), "{head}");

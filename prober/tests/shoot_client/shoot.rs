@@ -171,13 +171,11 @@ impl TestShoot {
         self.api.requests().clear();
         let asked = asked.iter().map(|record| {
             let name = record.path.rsplit('/').next().unwrap_or_default();
-            let goes_on = if record.query.contains("continue=") {
-                "+"
-            } else {
-                ""
-            };
-            let is_old = record.query.contains("resourceVersion");
-            let is_old = if is_old { " of old" } else { "" };
+            let marks = [("continue=", "+"), ("resourceVersion", " of old")];
+            let [goes_on, is_old] = marks.map(|(part, mark)| {
+                let is_so = record.query.contains(part);
+                if is_so { mark } else { "" }
+            });
             format!("{name}{goes_on}/{}{is_old}", record.connection)
         });
         asked.collect::<Vec<_>>().join(" ")
@@ -194,15 +192,16 @@ impl TestShoot {
     }
 
     async fn happens(&mut self, event: &str) -> String {
-        let words: Vec<_> = event.split(' ').collect();
-        match words[..] {
-            ["probe"] => {
-                let found = self.leases().await.map(|found| found.items.len());
-                return self.found(found);
-            }
-            ["probe", "nodes"] => {
-                let found = self.nodes().await.map(|found| found.items.len());
-                return self.found(found);
+        let said: Vec<_> = event.split(' ').collect();
+        match said[..] {
+            ["probe", ref nodes @ ..] => {
+                let found = if nodes.is_empty() {
+                    self.leases().await.map(|found| found.items.len())
+                } else {
+                    self.nodes().await.map(|found| found.items.len())
+                };
+                let found = found.map_or_else(|error| words(&error), |count| count.to_string());
+                return format!("{found} by {}", self.asked());
             }
             ["connections"] => return self.api.connections().accepted.to_string(),
             ["rereads"] => return self.secret.0.lock().rereads.to_string(),
@@ -231,27 +230,11 @@ impl TestShoot {
             [path, fault, ref once @ ..] => {
                 let when = to(path);
                 let when = if once.is_empty() { when } else { when.once() };
-                let fault = match fault {
-                    "stalls" => Fault::Stall,
-                    "stalls-after" => Fault::StallAfter,
-                    "closes-before" => Fault::CloseBefore,
-                    "is-cut" => Fault::Truncate,
-                    "takes-1s" => Fault::Delay(Duration::from_secs(1)),
-                    code => Fault::status(code.parse().expect(event)),
-                };
-                self.api.faults().add(when, fault);
+                self.api.faults().add(when, fault_of(fault));
             }
             _ => panic!("{event}"),
         }
         String::new()
-    }
-
-    fn found(&self, found: Result<usize, ProbeError>) -> String {
-        let found = match found {
-            Ok(count) => count.to_string(),
-            Err(error) => words(&error),
-        };
-        format!("{found} by {}", self.asked())
     }
 }
 
@@ -264,6 +247,20 @@ fn to(path: &str) -> When {
     When::matches(move |record| {
         record.path.ends_with(&name) && (!goes_on || record.query.contains("continue="))
     })
+}
+
+/// A fault by its word.
+pub fn fault_of(word: &str) -> Fault {
+    match word {
+        "takes-1s" => Fault::Delay(Duration::from_secs(1)),
+        "stalls" => Fault::Stall,
+        "stalls-after" => Fault::StallAfter,
+        "closes-before" => Fault::CloseBefore,
+        "closes-after" => Fault::CloseAfter,
+        "is-cut" => Fault::Truncate,
+        "is-garbage" => Fault::Garbage,
+        code => Fault::status(code.parse().expect(code)),
+    }
 }
 
 /// An answer with these headers.

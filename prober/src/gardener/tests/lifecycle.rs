@@ -18,66 +18,69 @@ const STATES: [&str; 8] = [
     "New",
 ];
 
-/// What a shoot has in its spec that is not said otherwise: one worker pool.
-const POOL: &str = r#""provider": {"workers": [{"name": "w1"}]}"#;
-const NO_POOL: &str = r#""provider": {"workers": []}"#;
-
-/// A shoot with this in metadata, spec and status, and this last operation.
-fn shoot([metadata, spec, status]: [&str; 3], kind: &str, state: &str) -> GardenerShoot {
+/// A shoot of which this is so, and with this last operation.
+fn shoot(words: &str, kind: &str, state: &str) -> GardenerShoot {
     let operation = format!(r#""lastOperation": {{"type": "{kind}", "state": "{state}"}}"#);
-    let status = [&operation, status].join(if status.is_empty() { "" } else { ", " });
+    // In its metadata, spec and status.
+    let mut parts = [vec![], vec![], vec![operation]];
+    for word in words.split(", ") {
+        let (part, field) = match word {
+            "deleted" => (0, r#""deletionTimestamp": "2022-05-05T08:34:05Z""#),
+            "pool" => (1, r#""provider": {"workers": [{"name": "w1"}]}"#),
+            "no pool" => (1, r#""provider": {"workers": []}"#),
+            "null for pools" => (1, r#""provider": {"workers": null}"#),
+            "pool of its own" => (
+                1,
+                r#""provider": {"workers": [{"name": "a"}, {"name": "b", "controlPlane": {}}]}"#,
+            ),
+            "pool of its own and a backup" => (
+                1,
+                r#""provider": {"workers": [{"name": "b", "controlPlane": {"backup": {"provider": "local"}}}]}"#,
+            ),
+            "pool of nobody's own" => (
+                1,
+                r#""provider": {"workers": [{"name": "a"}, {"name": "b", "controlPlane": null}]}"#,
+            ),
+            "to sleep" => (1, r#""hibernation": {"enabled": true}"#),
+            "not to sleep" => (1, r#""hibernation": {"enabled": false}"#),
+            "null for sleep" => (1, r#""hibernation": {"enabled": null}"#),
+            "asleep" => (2, r#""hibernated": true"#),
+            "awake" => (2, r#""hibernated": false"#),
+            _ => panic!("{word}"),
+        };
+        parts[part].push(field.to_owned());
+    }
+    let [metadata, spec, status] = parts.map(|part| part.join(", "));
     understood(&format!(
         r#"{{"metadata": {{{metadata}}}, "spec": {{{spec}}}, "status": {{{status}}}}}"#
     ))
 }
 
-/// In a word: why it is not probed, if it is not.
-fn word(shoot: &GardenerShoot, here: Option<&str>) -> &'static str {
-    match lifecycle(shoot, here) {
-        Lifecycle::Probe => "probe",
-        Lifecycle::Stop(reason) => reason.into_str(),
-        Lifecycle::Wait(reason) => reason.into_str(),
-    }
-}
-
 #[test]
 fn what_a_shoot_says_of_itself_decides_whether_it_is_probed() {
-    let deleted = r#""deletionTimestamp": "2022-05-05T08:34:05Z""#;
-    let (asleep, awake) = (r#""hibernated": true"#, r#""hibernated": false"#);
-    let own = |own: &str| {
-        format!(
-            r#""provider": {{"workers": [{{"name": "a"}}, {{"name": "b", "controlPlane": {own}}}]}}"#
-        )
-    };
-    let enabled = |enabled: &str| format!(r#"{POOL}, "hibernation": {{"enabled": {enabled}}}"#);
-    for (metadata, spec, status, expected) in [
-        ("", POOL, "", "probe"),
-        ("", NO_POOL, "", "workerless"),
-        ("", r#""provider": {"workers": null}"#, "", "workerless"),
-        ("", &own("{}"), "", "self_hosted"),
-        (
-            "",
-            &own(r#"{"backup": {"provider": "local"}}"#),
-            "",
-            "self_hosted",
-        ),
-        ("", &own("null"), "", "probe"),
-        ("", &enabled("true"), awake, "hibernated"),
-        ("", &enabled("true"), asleep, "hibernated"),
-        ("", &enabled("false"), asleep, "waking_up"),
-        ("", POOL, asleep, "waking_up"),
-        ("", &enabled("false"), awake, "probe"),
-        ("", &enabled("null"), "", "probe"),
-        (deleted, POOL, "", "deleting"),
-        // Every reason to stop outweighs every reason to wait.
-        ("", NO_POOL, asleep, "workerless"),
-        (deleted, NO_POOL, asleep, "deleting"),
-    ] {
-        let shoot = shoot([metadata, spec, status], "Create", "Succeeded");
+    // Every reason to stop outweighs every reason to wait.
+    let rows = "
+        pool: probed
+        no pool: workerless
+        null for pools: workerless
+        pool of its own: self_hosted
+        pool of its own and a backup: self_hosted
+        pool of nobody's own: probed
+        pool, to sleep, awake: hibernated
+        pool, to sleep, asleep: hibernated
+        pool, not to sleep, asleep: waking_up
+        pool, asleep: waking_up
+        pool, not to sleep, awake: probed
+        pool, null for sleep: probed
+        deleted, pool: deleting
+        no pool, asleep: workerless
+        deleted, no pool, asleep: deleting";
+    for (words, expected) in rows.lines().filter_map(|row| row.trim().split_once(": ")) {
+        let shoot = shoot(words, "Create", "Succeeded");
         assert_eq!(
-            word(&shoot, Some("here")),
+            lifecycle(&shoot, Some("here")).as_str(),
             expected,
-            "{metadata} {spec} {status}"
+            "{words}"
         );
     }
 }
@@ -85,10 +88,10 @@ fn what_a_shoot_says_of_itself_decides_whether_it_is_probed() {
 #[test]
 fn the_last_operation_decides_whether_a_shoot_is_probed() {
     for (kind, done, otherwise) in [
-        ("Create", "probe", "not_yet_reconciled"),
-        ("Restore", "probe", "not_yet_reconciled"),
-        ("Reconcile", "probe", "probe"),
-        ("LiveMigrate", "probe", "probe"),
+        ("Create", "probed", "not_yet_reconciled"),
+        ("Restore", "probed", "not_yet_reconciled"),
+        ("Reconcile", "probed", "probed"),
+        ("LiveMigrate", "probed", "probed"),
         ("Migrate", "migrating", "migrating"),
         // Fault 56: nothing starts and nothing stops.
         ("Delete", "not_yet_reconciled", "not_yet_reconciled"),
@@ -98,18 +101,24 @@ fn the_last_operation_decides_whether_a_shoot_is_probed() {
     ] {
         for state in STATES {
             let expected = if state == STATES[0] { done } else { otherwise };
-            let shoot = shoot(["", POOL, ""], kind, state);
-            assert_eq!(word(&shoot, Some("here")), expected, "{kind} {state}");
+            let shoot = shoot("pool", kind, state);
+            assert_eq!(
+                lifecycle(&shoot, Some("here")).as_str(),
+                expected,
+                "{kind} {state}"
+            );
         }
     }
     for unknown in [
-        r#", "status": {"lastOperation": {}}"#,
-        r#", "status": null"#,
-        "",
+        r#""status": {"lastOperation": {}}"#,
+        r#""status": null"#,
+        r#""kind": "Shoot""#,
     ] {
-        let shoot = understood(&format!(r#"{{"spec": {{{POOL}}}{unknown}}}"#));
+        let shoot = understood(&format!(
+            r#"{{"spec": {{"provider": {{"workers": [{{"name": "w1"}}]}}}}, {unknown}}}"#
+        ));
         assert_eq!(
-            word(&shoot, Some("here")),
+            lifecycle(&shoot, Some("here")).as_str(),
             "not_yet_reconciled",
             "{unknown}"
         );
@@ -118,25 +127,26 @@ fn the_last_operation_decides_whether_a_shoot_is_probed() {
 
 #[test]
 fn the_seed_that_a_shoot_is_on_probes_it() {
-    for (spec, status, here, expected) in [
-        ("", "", Some("here"), "probe"),
+    for (wanted, present, here, expected) in [
+        ("", "", Some("here"), "probed"),
         // In a live migration one seed at any time, the source first.
-        ("target", "source", Some("source"), "probe"),
+        ("target", "source", Some("source"), "probed"),
         ("target", "source", Some("target"), "migrating"),
         ("target", "target", Some("source"), "migrating"),
-        ("target", "target", Some("target"), "probe"),
+        ("target", "target", Some("target"), "probed"),
         ("elsewhere", "", Some("here"), "migrating"),
         // It is taken for ours while one of the seeds is not known.
-        ("a", "b", None, "probe"),
+        ("a", "b", None, "probed"),
     ] {
-        let in_spec = format!(r#"{POOL}, "seedName": "{spec}""#);
-        let in_status = format!(r#""seedName": "{status}""#);
         for kind in ["Create", "Reconcile", "LiveMigrate"] {
-            let shoot = shoot(["", &in_spec, &in_status], kind, "Succeeded");
+            let shoot = understood(&format!(
+                r#"{{"spec": {{"seedName": "{wanted}", "provider": {{"workers": [{{}}]}}}},
+                     "status": {{"seedName": "{present}", "lastOperation": {{"type": "{kind}", "state": "Succeeded"}}}}}}"#
+            ));
             assert_eq!(
-                word(&shoot, here),
+                lifecycle(&shoot, here).as_str(),
                 expected,
-                "{kind} {spec} {status} {here:?}"
+                "{kind} {wanted} {present} {here:?}"
             );
         }
     }
@@ -145,14 +155,20 @@ fn the_seed_that_a_shoot_is_on_probes_it() {
 #[test]
 fn the_shoots_own_grace_and_conditions_are_its_settings() {
     // Rules 35 and 36
-    let spec = r#""kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": "1m20s"}}, "provider": {"workers": [
-        {"name": "own", "machineControllerManager": {"nodeConditions": ["DiskPressure", "MemoryPressure"]}},
-        {"name": "empty", "machineControllerManager": {"nodeConditions": []}},
-        {"name": "unsaid", "machineControllerManager": {"machineDrainTimeout": "2h"}},
-        {"name": "plain"}
-    ]}"#;
+    let shoot = understood(
+        r#"{"spec": {
+            "kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": "1m20s"}},
+            "provider": {"workers": [
+                {"name": "own", "machineControllerManager": {"nodeConditions": ["DiskPressure", "MemoryPressure"]}},
+                {"name": "empty", "machineControllerManager": {"nodeConditions": []}},
+                {"name": "unsaid", "machineControllerManager": {"machineDrainTimeout": "2h"}},
+                {"name": "plain"}
+            ]}
+        }}"#,
+    );
     // Also while it waits.
-    let found = settings(&shoot(["", spec, ""], "Delete", "Processing"));
+    assert_eq!(lifecycle(&shoot, None).as_str(), "not_yet_reconciled");
+    let found = settings(&shoot);
     assert_eq!(found.node_monitor_grace, Some(TimeDelta::seconds(80)));
     let own = ["DiskPressure", "MemoryPressure"].map(str::to_owned);
     assert_eq!(

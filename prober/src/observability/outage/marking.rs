@@ -102,49 +102,49 @@ mod tests {
 
     /// When the controller was seen how, and the fates of two nodes by then, silent from 100 s and
     /// from 130 s on.
-    #[rustfmt::skip]
-    const ROWS: [(&str, f64, &str); 18] = [
-        ("0 up", 139.9, "Saved, Saved"),
-        ("0 up", 144.9, "Unclear, Saved"),
-        ("0 up", 145.0, "Marked, Saved"),
-        ("0 up", 175.0, "Marked, Marked"),
-        // At 0 in time, a moment too late, and far too late.
-        ("0 up, 139.9 down", 300.0, "Saved, Saved"),
-        ("0 up, 140.1 down", 300.0, "Unclear, Saved"),
-        ("0 up, 150 down", 300.0, "Marked, Saved"),
-        // Up again for 0.2 s, for less than a grace, for no longer than it may take to start, and
-        // for longer.
-        ("0 up, 135 down, 200 up, 200.2 down", 300.0, "Saved, Saved"),
-        ("0 up, 135 down, 200 up", 239.9, "Saved, Saved"),
-        ("0 up, 135 down, 200 up", 264.9, "Unclear, Unclear"),
-        ("0 up, 135 down, 200 up", 265.0, "Marked, Marked"),
-        // First seen at 150 s, so that nobody knows what was before.
-        ("150 down", 300.0, "Unclear, Saved"),
-        ("150 up", 151.0, "Unclear, Saved"),
-        ("150 up", 171.0, "Unclear, Unclear"),
-        ("150 up", 215.0, "Marked, Marked"),
-        // Not known for a while, and never.
-        ("0 up, 135 down, 150 unknown, 189.9 down", 300.0, "Saved, Saved"),
-        ("0 up, 135 down, 150 unknown, 190.1 down", 300.0, "Unclear, Unclear"),
-        ("0 unknown", 300.0, "Unclear, Unclear"),
-    ];
+    const ROWS: &str = "
+        0 up by 139.9: Saved, Saved
+        0 up by 144.9: Unclear, Saved
+        0 up by 145: Marked, Saved
+        0 up by 175: Marked, Marked
+        # At 0 in time, a moment too late, and far too late.
+        0 up, 139.9 down by 300: Saved, Saved
+        0 up, 140.1 down by 300: Unclear, Saved
+        0 up, 150 down by 300: Marked, Saved
+        # Up again for 0.2 s, for less than a grace, for no longer than it may take to start, and for longer.
+        0 up, 135 down, 200 up, 200.2 down by 300: Saved, Saved
+        0 up, 135 down, 200 up by 239.9: Saved, Saved
+        0 up, 135 down, 200 up by 264.9: Unclear, Unclear
+        0 up, 135 down, 200 up by 265: Marked, Marked
+        # First seen at 150 s, so that nobody knows what was before.
+        150 down by 300: Unclear, Saved
+        150 up by 151: Unclear, Saved
+        150 up by 171: Unclear, Unclear
+        150 up by 215: Marked, Marked
+        # Not known for a while, and never.
+        0 up, 135 down, 150 unknown, 189.9 down by 300: Saved, Saved
+        0 up, 135 down, 150 unknown, 190.1 down by 300: Unclear, Unclear
+        0 unknown by 300: Unclear, Unclear
+    ";
 
     #[test]
     fn a_node_is_marked_once_it_was_watched_for_a_grace() {
-        for (changes, by, fates) in ROWS {
+        let moment = |text: &str| at(text.parse().expect(text));
+        for (seen, fates) in ROWS.lines().filter_map(|row| row.trim().split_once(": ")) {
+            let (changes, by) = seen.split_once(" by ").expect(seen);
             let mut marking = Marking::default();
             for change in changes.split(", ") {
-                let (moment, seen) = change.split_once(' ').expect(change);
+                let (since, seen) = change.split_once(' ').expect(change);
                 let is_up = (seen != "unknown").then_some(seen == "up");
-                marking.follow(is_up, at(moment.parse().expect(change)));
+                marking.follow(is_up, moment(since));
             }
-            let grace = TimeDelta::seconds(40);
-            let found = [100.0, 130.0].map(|renewed| marking.fate(at(renewed), grace, at(by)).0);
-            assert_eq!(
-                format!("{found:?}"),
-                format!("[{fates}]"),
-                "{changes} by {by}"
-            );
+            let fate = |renewed| {
+                marking
+                    .fate(at(renewed), TimeDelta::seconds(40), moment(by))
+                    .0
+            };
+            let found = [100.0, 130.0].map(fate);
+            assert_eq!(format!("{found:?}"), format!("[{fates}]"), "{seen}");
         }
     }
 }

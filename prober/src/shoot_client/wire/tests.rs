@@ -135,18 +135,19 @@ fn of_a_node_what_makes_it_count_is_read_and_kept_once() {
     let mut page = None;
     let info = allocation_counter::measure(|| page = read::<NodeList>(list.chunks(1000)).ok());
     let nodes = page.expect("a page").items.nodes;
+    let [first, second, last] = &nodes[..] else {
+        panic!("{}", nodes.len())
+    };
+    let condition = NodeCondition {
+        kind: "InPlaceUpdate".to_owned(),
+        status: "True".to_owned(),
+        reason: "UpdateFailed".to_owned(),
+    };
     let traits = NodeTraits {
         pool: Some("w1".to_owned()),
         zone: Some("a".to_owned()),
         not_managed_by_mcm: true,
-        conditions: vec![NodeCondition {
-            kind: "InPlaceUpdate".to_owned(),
-            status: "True".to_owned(),
-            reason: "UpdateFailed".to_owned(),
-        }],
-    };
-    let [first, second, last] = &nodes[..] else {
-        panic!("{}", nodes.len())
+        conditions: vec![condition],
     };
     assert_eq!((&*first.name, &*first.traits), ("n1", &traits));
     assert_eq!(
@@ -176,6 +177,29 @@ fn what_is_no_protobuf_is_refused_by_its_content_type() {
     let long = refused(&"x".repeat(100_000)).expect("no format");
     assert!(long.len() < 500, "{long}");
 }
+
+/// Fields of lists that are refused: field 0, a group, wire type 6 and a field number of 33 bits
+/// are no keys, and numbers have neither 11 bytes nor 65 bits.
+const BROKEN_LISTS: &str = r#"
+    2{1{1'odd'} 2{4{1:9223372036854775807}}} is RenewTime("odd")
+    2{1{1'odd'} 2{4{1:-9223372036854775808}}} is RenewTime("odd")
+    2{1{1'odd'} 2{4{1:0 2:-1}}} is RenewTime("odd")
+    2{1{1'odd'} 2{4{1:0 2:2000000000}}} is RenewTime("odd")
+    LONG is LongText
+    1{2''} is NoResourceVersion
+    2:5 is Protobuf(WireType)
+    2{2{2'40'}} is Protobuf(WireType)
+    2{2{4:40}} is Protobuf(WireType)
+    2{1{#0a01ff}} is Protobuf(Text)
+    #0001 is Protobuf(Key)
+    #1b1c is Protobuf(Key)
+    #1e00 is Protobuf(Key)
+    #f8ffffffff0100 is Protobuf(Key)
+    #18ffffffffffffffffffff01 is Protobuf(Number)
+    #18ffffffffffffffffff02 is Protobuf(Number)
+    #18ff is Protobuf(Cut)
+    #1d010203 is Protobuf(Cut)
+"#;
 
 #[test]
 fn what_is_no_list_of_leases_is_an_error_that_says_why() {
@@ -210,35 +234,12 @@ fn what_is_no_list_of_leases_is_an_error_that_says_why() {
         assert_eq!(format!("{error:?}"), expected);
     }
     let long_name = format!("2{{1{{1'{long}'}}}}");
-    for (fields, expected) in [
-        (
-            "2{1{1'odd'} 2{4{1:9223372036854775807}}}",
-            "RenewTime(\"odd\")",
-        ),
-        (
-            "2{1{1'odd'} 2{4{1:-9223372036854775808}}}",
-            "RenewTime(\"odd\")",
-        ),
-        ("2{1{1'odd'} 2{4{1:0 2:-1}}}", "RenewTime(\"odd\")"),
-        ("2{1{1'odd'} 2{4{1:0 2:2000000000}}}", "RenewTime(\"odd\")"),
-        (&long_name, "LongText"),
-        ("1{2''}", "NoResourceVersion"),
-        ("2:5", "Protobuf(WireType)"),
-        ("2{2{2'40'}}", "Protobuf(WireType)"),
-        ("2{2{4:40}}", "Protobuf(WireType)"),
-        ("2{1{#0a01ff}}", "Protobuf(Text)"),
-        // Field 0, a group, wire type 6, a field number of 33 bits.
-        ("#0001", "Protobuf(Key)"),
-        ("#1b1c", "Protobuf(Key)"),
-        ("#1e00", "Protobuf(Key)"),
-        ("#f8ffffffff0100", "Protobuf(Key)"),
-        // 11 bytes, and 65 bits.
-        ("#18ffffffffffffffffffff01", "Protobuf(Number)"),
-        ("#18ffffffffffffffffff02", "Protobuf(Number)"),
-        ("#18ff", "Protobuf(Cut)"),
-        ("#1d010203", "Protobuf(Cut)"),
-    ] {
-        let error = leases(&list("LeaseList", &wire(fields))).expect_err(fields);
+    for (fields, expected) in BROKEN_LISTS
+        .lines()
+        .filter_map(|row| row.trim().split_once(" is "))
+    {
+        let fields = fields.replace("LONG", &long_name);
+        let error = leases(&list("LeaseList", &wire(&fields))).expect_err(&fields);
         assert_eq!(format!("{error:?}"), expected, "{fields}");
     }
     let most = [
