@@ -241,40 +241,6 @@ pub(crate) fn spread(namespace: &str, service: &str, duration: Duration) -> Dura
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{CrashLoop, DeletionCandidate};
-
-    #[test]
-    fn a_recovery_is_a_cause_before_a_start() {
-        const MINUTE: Duration = Duration::from_secs(60);
-        let now = Instant::now();
-        let window = |reason, delay| {
-            let mut window = Window::new(reason, now + delay, MINUTE);
-            window.advance(now);
-            window
-        };
-        let windows = Windows::from([
-            ("a".into(), window(OpenReason::Start, Duration::ZERO)),
-            ("b".into(), window(OpenReason::Recovery, MINUTE)),
-            ("c".into(), window(OpenReason::Recovery, Duration::ZERO)),
-        ]);
-        for (services, expected) in [
-            (&["a", "b", "c"][..], Some((OpenReason::Recovery, "c"))),
-            (&["a", "b"], Some((OpenReason::Start, "a"))),
-            (&["b"], None),
-        ] {
-            let candidate = DeletionCandidate {
-                uid: "uid".into(),
-                resource_version: String::new(),
-                owner: "owner".into(),
-                services: services.iter().map(|&name| name.into()).collect(),
-                crash_loop: CrashLoop::Reported,
-            };
-            let pod = TrackedPod::new(candidate, now);
-            let first = admissions(&windows, &pod, None).min();
-            let cause = first.map(|(_, reason, service)| (reason, &**service));
-            assert_eq!(cause, expected, "{services:?}");
-        }
-    }
 
     #[test]
     fn first_windows_are_spread() {

@@ -7,8 +7,6 @@ use common::document::FieldError;
 
 use super::*;
 
-const ONE: &str = "[{matchLabels: {a: b}}]";
-
 /// A config with these lines and one Service with these selectors.
 fn text(lines: &str, selectors: &str) -> String {
     format!("{lines}\nservicesAndDependantSelectors: {{api: {{podSelectors: {selectors}}}}}")
@@ -18,15 +16,14 @@ fn parse(text: &str) -> Loaded<Config> {
     super::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn errors(text: &str) -> Vec<String> {
-    let error = super::parse(text).expect_err(text);
-    error.fields().iter().map(FieldError::to_string).collect()
-}
-
-/// Fails unless each text has one error, which begins so.
-fn check_errors(rows: impl IntoIterator<Item = (String, String)>) {
-    for (text, said) in rows {
-        let errors = errors(&text);
+/// Fails unless each line has one error, which begins so. `~` stands for the path to the selectors.
+fn check_errors(rows: &str, text: impl Fn(&str) -> String) {
+    let path = "servicesAndDependantSelectors.api.podSelectors";
+    for (line, said) in rows.lines().filter_map(|row| row.split_once(" => ")) {
+        let text = text(line.trim());
+        let error = super::parse(&text).expect_err(&text);
+        let errors: Vec<_> = error.fields().iter().map(FieldError::to_string).collect();
+        let said = said.replace('~', path);
         assert!(
             errors.len() == 1 && errors[0].starts_with(&said),
             "{text}: {errors:#?}"
@@ -42,7 +39,7 @@ fn gardeners_config_loads_as_rendered() {
     assert_eq!(warnings, [""; 0]);
     assert_eq!(config.watch_duration, Duration::from_secs(300));
     assert_eq!(config.max_deletions_per_owner, None);
-    for (role, services) in [
+    for (role, expected) in [
         ("apiserver", &["etcd-main-client"][..]),
         ("main", &[]),
         ("controller-manager", &["kube-apiserver"]),
@@ -51,18 +48,10 @@ fn gardeners_config_loads_as_rendered() {
         let labels = labels
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into();
-        let selects = |service: &&Service| {
-            service
-                .selectors
-                .iter()
-                .any(|selector| selector.matches(&labels))
-        };
-        let selected = config
-            .services
-            .iter()
-            .filter(selects)
-            .map(|service| &*service.name);
-        assert_eq!(selected.collect::<Vec<_>>(), services, "{role}");
+        let mut services = config.services.clone();
+        services.retain(|service| service.selectors.iter().any(|one| one.matches(&labels)));
+        let names: Vec<_> = services.iter().map(|service| &*service.name).collect();
+        assert_eq!(names, expected, "{role}");
     }
 }
 
@@ -77,127 +66,66 @@ fn what_is_left_out_has_its_default() {
             Some(3),
         ),
     ] {
-        let config = parse(&text(lines, ONE)).config;
-        assert_eq!(
-            (
-                config.watch_duration.as_secs_f64(),
-                config.max_deletions_per_owner
-            ),
-            (seconds, limit)
+        let config = parse(&text(lines, "[{matchLabels: {a: b}}]")).config;
+        let read = (
+            config.watch_duration.as_secs_f64(),
+            config.max_deletions_per_owner,
         );
+        assert_eq!(read, (seconds, limit));
     }
 }
 
 #[test]
 fn wrong_values_are_named() {
-    check_errors(
-        [
-            ("watchDuration: 0s", "watchDuration: \"0s\": expected a duration above 0"),
-            ("watchDuration: -5m", "watchDuration: \"-5m\": expected a duration like \"30s\" or \"1h15m\", not negative"),
-            ("watchDuration: 300", "watchDuration: 300: expected a duration like"),
-            ("maxDeletionsPerOwner: 0", "maxDeletionsPerOwner: 0: expected a whole number of at least 1; without the field there is no limit"),
-            ("maxDeletionsPerOwner: -1", "maxDeletionsPerOwner: -1: expected a whole number of at least 1"),
-        ]
-        .map(|(lines, said)| (text(lines, ONE), said.to_owned())),
-    );
-}
-
-#[test]
-fn without_services_or_selectors_there_is_nothing_to_do() {
-    let services = [
-        "",
-        "servicesAndDependantSelectors: {}",
-        "servicesAndDependantSelectors: null",
-    ];
-    check_errors(services.map(|text| {
-        (
-            text.to_owned(),
-            "servicesAndDependantSelectors: ".to_owned(),
-        )
-    }));
-    let path = "servicesAndDependantSelectors.api.podSelectors: ";
-    let selectors = ["[]", "null", "", "{}", "text"];
-    check_errors(selectors.map(|selectors| (text("", selectors), path.to_owned())));
-    // One that has none beside a valid one.
-    let beside = "servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}}";
-    check_errors([(
-        beside.to_owned(),
-        format!("{path}missing: expected a list of at least one label selector"),
-    )]);
-}
-
-#[test]
-fn wrong_requirements_are_named() {
-    let values = "expected at least one value with the operators In and NotIn";
-    let no_values = "expected no values with the operators Exists and DoesNotExist";
-    let operators = "expected one of In, NotIn, Exists, DoesNotExist";
-    let key = "expected a label key, as app or example.org/app";
-    let value = "expected a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit";
-    let rows = [
-        (
-            "key: role, operator: In",
-            format!(".values: missing: {values}"),
-        ),
-        (
-            "key: role, operator: Exists, values: [a]",
-            format!(".values: a list: {no_values}"),
-        ),
-        (
-            "key: role, operator: in, values: [a]",
-            format!(".operator: \"in\": {operators}"),
-        ),
-        (
-            "key: role, values: [a]",
-            ".operator: missing: expected In, NotIn".to_owned(),
-        ),
-        (
-            "key: a b, operator: Exists",
-            format!(".key: \"a b\": {key}"),
-        ),
-        (
-            "key: role, operator: In, values: [a, 'b c']",
-            format!(".values[1]: \"b c\": {value}"),
-        ),
-    ];
-    let path = "servicesAndDependantSelectors.api.podSelectors[1].matchExpressions[0]";
-    check_errors(rows.map(|(requirement, said)| {
-        let selectors = format!("[{{}}, {{matchExpressions: [{{{requirement}}}]}}]");
-        (text("", &selectors), format!("{path}{said}"))
-    }));
+    let rows = r#"
+watchDuration: 0s => watchDuration: "0s": expected a duration above 0
+watchDuration: -5m => watchDuration: "-5m": expected a duration like "30s" or "1h15m", not negative
+watchDuration: 300 => watchDuration: 300: expected a duration like
+maxDeletionsPerOwner: 0 => maxDeletionsPerOwner: 0: expected a whole number of at least 1; without the field there is no limit
+maxDeletionsPerOwner: -1 => maxDeletionsPerOwner: -1: expected a whole number of at least 1
+"#;
+    check_errors(rows, |line| text(line, "[{matchLabels: {a: b}}]"));
+    // Without Services or selectors there is nothing to do.
+    let rows = "
+a: b => servicesAndDependantSelectors:
+servicesAndDependantSelectors: {} => servicesAndDependantSelectors:
+servicesAndDependantSelectors: null => servicesAndDependantSelectors:
+servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}} => ~: missing: expected a list of at least one label selector
+";
+    check_errors(rows, str::to_owned);
+    let rows = r#"
+[] => ~:
+null => ~:
+{} => ~:
+text => ~:
+[{}, {matchExpressions: [{key: role, operator: In}]}] => ~[1].matchExpressions[0].values: missing: expected at least one value with the operators In and NotIn
+[{}, {matchExpressions: [{key: role, operator: Exists, values: [a]}]}] => ~[1].matchExpressions[0].values: a list: expected no values with the operators Exists and DoesNotExist
+[{}, {matchExpressions: [{key: role, operator: in, values: [a]}]}] => ~[1].matchExpressions[0].operator: "in": expected one of In, NotIn, Exists, DoesNotExist
+[{}, {matchExpressions: [{key: role, values: [a]}]}] => ~[1].matchExpressions[0].operator: missing: expected In, NotIn
+[{}, {matchExpressions: [{key: a b, operator: Exists}]}] => ~[1].matchExpressions[0].key: "a b": expected a label key, as app or example.org/app
+[{}, {matchExpressions: [{key: role, operator: In, values: [a, 'b c']}]}] => ~[1].matchExpressions[0].values[1]: "b c": expected a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit
+"#;
+    check_errors(rows, |selectors| text("", selectors));
 }
 
 #[test]
 fn an_unknown_key_in_a_selector_is_an_error() {
-    let path = "servicesAndDependantSelectors.api.podSelectors[0]";
-    let rows = [
-        (
-            "{matchLabel: {a: b}}",
-            ".matchLabel: a map: expected matchLabels or matchExpressions as a key",
-        ),
-        (
-            "{matchLabels: {a: b}, matchExpression: null}",
-            ".matchExpression: null: expected matchLabels or",
-        ),
-        (
-            "{matchExpressions: [{key: a, operator: Exists, value: [b]}]}",
-            ".matchExpressions[0].value: a list: expected one of key, operator, values as a key",
-        ),
-    ];
-    check_errors(
-        rows.map(|(selector, said)| (text("", &format!("[{selector}]")), format!("{path}{said}"))),
-    );
+    let rows = "
+[{matchLabel: {a: b}}] => ~[0].matchLabel: a map: expected matchLabels or matchExpressions as a key
+[{matchLabels: {a: b}, matchExpression: null}] => ~[0].matchExpression: null: expected matchLabels or
+[{matchExpressions: [{key: a, operator: Exists, value: [b]}]}] => ~[0].matchExpressions[0].value: a list: expected one of key, operator, values as a key
+";
+    check_errors(rows, |selectors| text("", selectors));
 }
 
 #[test]
 fn a_selector_that_comes_out_empty_is_a_warning() {
+    let empty = "it is empty, so it selects every pod of the namespace";
     for (selectors, said) in [
-        (
-            "[{matchLabels: {a: b}}, {}]",
-            "[1]: it is empty, so it selects every pod of the namespace",
-        ),
+        ("[{matchLabels: {a: b}}, {}]", &*format!("[1]: {empty}")),
         (
             "[{matchLabels: null, matchExpressions: []}]",
-            "[0]: it is empty, so it selects every pod of the namespace",
+            &format!("[0]: {empty}"),
         ),
         ("[null]", ": they select no pod at all"),
     ] {
@@ -208,19 +136,18 @@ fn a_selector_that_comes_out_empty_is_a_warning() {
 
 #[test]
 fn former_keys_of_the_weeder_are_named() {
-    let dependants = "dependantPods: [{name: a, selector: {matchLabels: {role: b}}}]";
     for (text, key) in [
         (
-            format!("namespace: default\nservices: {{etcd: {{{dependants}}}}}"),
+            "namespace: default\nservices: {etcd: {dependantPods: [{name: a, selector: {}}]}}",
             "services",
         ),
         (
-            format!("service: etcd\nlabels: {{}}\n{}", dependants.to_lowercase()),
+            "service: etcd\nlabels: {}\ndependantpods: [{name: a, selector: {}}]",
             "dependantpods",
         ),
-        ("{\"services\": {\"etcd\": {}}}".to_owned(), "services"),
+        (r#"{"services": {"etcd": {}}}"#, "services"),
     ] {
-        let error = super::parse(&text).expect_err("not today's");
+        let error = super::parse(text).expect_err("not today's");
         let said = format!("{key}: a key of versions before 1.0, which ");
         let warned = error
             .warnings()

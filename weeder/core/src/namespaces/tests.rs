@@ -1,14 +1,7 @@
-mod deletions;
 mod fairness;
 mod model;
-mod observing;
-mod reconfigure;
-mod refusals;
-mod rounds;
 mod seed;
-mod standby;
-mod terminations;
-mod windows;
+mod stories;
 
 use std::time::Duration;
 

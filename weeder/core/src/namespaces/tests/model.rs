@@ -9,98 +9,99 @@ use proptest::prelude::*;
 
 use super::*;
 
-#[derive(Clone, Debug)]
-enum ModelEvent {
-    /// A slice exists, ready or not.
-    Slice(&'static str, bool),
-    SliceGone(&'static str),
-    /// A new pod that depends on these Services crash-loops, or is terminated after so many
-    /// restarts.
-    Pod(&'static str, &'static [&'static str], Option<i32>),
-    /// The existing pod is reported as terminated after so many restarts.
-    Terminated(&'static str, i32),
-    PodGone(&'static str),
-    /// The watch of the slices fails.
-    Lost,
-    /// All slices are listed again, unchanged.
-    Relist,
-    Pass(f64),
-}
-
-fn any_event() -> impl Strategy<Value = ModelEvent> {
-    use ModelEvent::*;
-    let slices = [
-        "n0/etcd",
-        "n0/etcd-1",
-        "n0/api",
-        "n0/api-1",
-        "n1/etcd",
-        "n1/etcd-1",
-        "n1/api",
-        "n1/api-1",
-    ];
-    let slice = || prop::sample::select(slices.to_vec());
-    let pod = || prop::sample::select(vec!["n0/a", "n0/b", "n0/c", "n1/a", "n1/b", "n1/c"]);
-    let services: Vec<&[&str]> = vec![&[ETCD], &[API], &[ETCD, API]];
-    let new = (
-        pod(),
-        prop::sample::select(services),
-        prop::option::of(1..3),
-    );
+/// Steps of a story, with new ones where the model knows more: a new pod gets a UID, the existing
+/// pod may be `ended`, and all slices are `listed` again, unchanged.
+fn any_event() -> impl Strategy<Value = String> {
     prop_oneof![
-        4 => (slice(), any::<bool>()).prop_map(|(name, ready)| Slice(name, ready)),
-        1 => slice().prop_map(SliceGone),
-        3 => new.prop_map(|(name, services, restarts)| Pod(name, services, restarts)),
-        2 => (pod(), 1..3).prop_map(|(name, restarts)| Terminated(name, restarts)),
-        1 => pod().prop_map(PodGone),
-        1 => Just(Lost),
-        2 => Just(Relist),
-        2 => (1..12).prop_map(|tenths| Pass(30.0 * f64::from(tenths))),
-        2 => (1..12).prop_map(|tenths| Pass(0.4 * f64::from(tenths))),
+        4 => "n[01]/(etcd|api)(-1)? (ready|unready)",
+        1 => "n[01]/(etcd|api)(-1)? removed",
+        3 => "crash n[01]/[abc] on (etcd|api|etcd\\+api)( terminated c:[12])?",
+        2 => "ended n[01]/[abc] c:[12]",
+        1 => "gone n[01]/[abc]",
+        1 => "slices lost",
+        2 => "slices listed",
+        2 => (1..12).prop_map(|tenths| format!("{} s", 30 * tenths)),
+        2 => (1..12).prop_map(|tenths| format!("{} s", 0.4 * f64::from(tenths))),
     ]
 }
 
 struct ModelPod {
     uid: String,
-    services: &'static [&'static str],
-    /// Number of restarts before the termination, and its time; `None` if it is reported to
-    /// crash-loop.
-    terminated: Option<(i32, Instant)>,
-}
-
-impl ModelPod {
-    fn shown(&self, name: &str) -> Pod {
-        let pod = pod(&format!("{name}={}", self.uid))
-            .alone()
-            .on(self.services);
-        match self.terminated {
-            None => pod,
-            Some((restarts, _)) => pod.terminated(&[("c", restarts)]),
-        }
-    }
+    services: String,
+    /// How it terminated, and when; `None` if it is reported to crash-loop.
+    terminated: Option<(String, Instant)>,
 }
 
 #[derive(Default)]
 struct DeletionModel {
-    slices: BTreeMap<&'static str, bool>,
+    slices: BTreeMap<String, bool>,
     /// Time since which each Service has been ready.
     ready: BTreeMap<String, Instant>,
-    pods: BTreeMap<&'static str, ModelPod>,
+    pods: BTreeMap<String, ModelPod>,
     sent: HashSet<String>,
     /// True if the state may be outdated.
     lost: bool,
 }
 
-/// The Service of a slice.
-fn service(slice: &str) -> &str {
-    slice.trim_end_matches("-1")
-}
-
 impl DeletionModel {
+    /// Follows an event, and returns the step of the story that it is.
+    fn follow(&mut self, event: &str, number: usize, now: Instant) -> String {
+        let words: Vec<_> = event.split(' ').collect();
+        match *words {
+            [name, state @ ("ready" | "unready")] => {
+                self.slices.insert(name.to_owned(), state == "ready");
+            }
+            [name, "removed"] => drop(self.slices.remove(name)),
+            ["crash", name, "on", services, ref ended @ ..] => {
+                let ended = ended.last();
+                let pod = ModelPod {
+                    uid: number.to_string(),
+                    services: services.to_owned(),
+                    terminated: ended.map(|ended| ((*ended).to_owned(), now)),
+                };
+                self.pods.insert(name.to_owned(), pod);
+                return self.shown(name);
+            }
+            ["ended", name, ended] => {
+                if let Some(pod) = self.pods.get_mut(name) {
+                    let known = pod.terminated.take().filter(|(known, _)| known == ended);
+                    pod.terminated = Some(known.unwrap_or((ended.to_owned(), now)));
+                }
+                return self.shown(name);
+            }
+            ["gone", name] => drop(self.pods.remove(name)),
+            ["slices", "lost"] => self.lost = true,
+            ["slices", "listed"] => {
+                self.lost = false;
+                let endpoints = |(name, ready): (&String, &bool)| match ready {
+                    true => format!(" {name}=e"),
+                    false => format!(" {name}="),
+                };
+                let slices = self.slices.iter().map(endpoints);
+                return format!("slices{}", slices.collect::<String>());
+            }
+            _ => {}
+        }
+        event.to_owned()
+    }
+
+    /// The pod of this name crash-loops, if there is one.
+    fn shown(&self, name: &str) -> String {
+        let Some(pod) = self.pods.get(name) else {
+            return "0 s".to_owned();
+        };
+        let ModelPod { uid, services, .. } = pod;
+        let ended = pod.terminated.iter();
+        let ended: String = ended
+            .map(|(ended, _)| format!(" terminated {ended}"))
+            .collect();
+        format!("crash {name}={uid} alone on {services}{ended}")
+    }
+
     fn settle(&mut self, now: Instant) {
         let ready = self.slices.iter().filter(|(_, ready)| **ready);
-        let ready = ready.map(|(slice, _)| service(slice).to_owned());
-        let since = |service: String| {
+        let since = |(slice, _): (&String, &bool)| {
+            let service = slice.trim_end_matches("-1").to_owned();
             let since = self.ready.get(&service).copied().unwrap_or(now);
             (service, since)
         };
@@ -110,17 +111,18 @@ impl DeletionModel {
     /// UIDs of the pods to send now, which then count as sent.
     fn due(&mut self, now: Instant) -> Vec<String> {
         let is_within = |since: Instant, seconds| now - since < Duration::from_secs_f64(seconds);
-        let is_due = |(name, pod): &(&&str, &ModelPod)| {
+        let is_due = |(name, pod): &(&String, &ModelPod)| {
             let crash_loops = pod
                 .terminated
-                .is_none_or(|(_, since)| !is_within(since, 4.0));
-            let is_open = |service: &&str| {
+                .as_ref()
+                .is_none_or(|(_, since)| !is_within(*since, 4.0));
+            let is_open = |service: &str| {
                 let ready = self
                     .ready
                     .get(&format!("{}/{service}", key(name).namespace));
                 ready.is_some_and(|since| is_within(*since, WATCH))
             };
-            crash_loops && !self.sent.contains(&pod.uid) && pod.services.iter().any(is_open)
+            crash_loops && !self.sent.contains(&pod.uid) && pod.services.split('+').any(is_open)
         };
         let pods = self.pods.iter().filter(|_| !self.lost);
         let due: Vec<_> = pods
@@ -138,62 +140,23 @@ proptest! {
         events in prop::collection::vec(any_event(), 0..60),
         outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::Deleted, Outcome::Gone]), 1..5),
     ) {
-        let mut seed = leading();
+        let mut seed = begin("leading");
         let mut model = DeletionModel::default();
-        for (number, event) in events.into_iter().enumerate() {
-            match event {
-                ModelEvent::Slice(name, ready) => {
-                    seed.slice(name, service(name), if ready { "e" } else { "" });
-                    model.slices.insert(name, ready);
-                }
-                ModelEvent::SliceGone(name) => {
-                    seed.slices(Change::Gone(key(name)));
-                    model.slices.remove(name);
-                }
-                ModelEvent::Pod(name, services, restarts) => {
-                    let terminated = restarts.map(|restarts| (restarts, seed.now));
-                    let pod = ModelPod { uid: number.to_string(), services, terminated };
-                    seed.shows(pod.shown(name));
-                    model.pods.insert(name, pod);
-                }
-                ModelEvent::Terminated(name, restarts) => {
-                    let Some(pod) = model.pods.get_mut(name) else { continue };
-                    if pod.terminated.is_none_or(|(known, _)| known != restarts) {
-                        pod.terminated = Some((restarts, seed.now));
-                    }
-                    seed.shows(pod.shown(name));
-                }
-                ModelEvent::PodGone(name) => {
-                    seed.heals(name);
-                    model.pods.remove(name);
-                }
-                ModelEvent::Lost => {
-                    seed.slices(Change::Lost);
-                    model.lost = true;
-                }
-                ModelEvent::Relist => {
-                    let slices = model.slices.iter().map(|(name, ready)| {
-                        (key(name), Some(slice(service(name), if *ready { "e" } else { "" })))
-                    });
-                    seed.slices(listed(slices));
-                    model.lost = false;
-                }
-                ModelEvent::Pass(seconds) => {
-                    seed.pass(seconds);
-                }
-            }
+        for (number, event) in events.iter().enumerate() {
+            let now = seed.now;
+            seed.then(&model.follow(event, number, now));
             model.settle(seed.now);
-            let due = model.due(seed.now).join(" ");
-            seed.tries(&due, outcomes[number % outcomes.len()]);
+            let sent = seed.try_all(outcomes[number % outcomes.len()]);
+            prop_assert_eq!(uids(sent), model.due(seed.now).join(" "));
             prop_assert!(seed.next().is_none_or(|wait| wait > 0.0), "it would turn without end");
         }
-        seed.pass(WATCH);
+        seed.then("300 s");
         for name in model.slices.into_keys() {
-            seed.slices(Change::Gone(key(name)));
+            seed.then(&format!("{name} removed"));
         }
         for name in model.pods.into_keys() {
-            seed.heals(name);
+            seed.then(&format!("gone {name}"));
         }
-        seed.is_empty();
+        seed.then("rests; holds 0 namespaces");
     }
 }

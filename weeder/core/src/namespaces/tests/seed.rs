@@ -1,154 +1,174 @@
-//! A seed whose clock only tests advance, and what the weeder does there.
+//! A seed whose clock only tests advance, and stories of what happens there and what the weeder
+//! does.
+//!
+//! ```text
+//! lead; slices etcd=e api=; pods 1 on etcd+api; waits its turn; deletes 1; windows etcd start; rests
+//! ```
+//! A slice `namespace/etcd-1=e f` belongs to the Service etcd, and has the endpoints e and f. A pod
+//! `namespace/name=uid` crash-loops, depends on etcd, and has an owner in common with all others,
+//! but for what is said.
 
 use super::*;
 use crate::config::Service;
 use crate::selector::Selector;
 use crate::verdict::{CrashLoop, Termination};
 
-pub const ETCD: &str = "etcd";
-pub const API: &str = "api";
 /// Seconds for which a window is open.
 pub const WATCH: f64 = 300.0;
 
-/// Every step is at the same time, unless it says otherwise.
+/// A standby at first that has listed nothing yet. Every step is at the same time, unless it says
+/// otherwise.
 pub struct Seed {
     pub namespaces: Namespaces,
     pub now: Instant,
     in_flight: Vec<Deletion>,
 }
 
-/// A standby that has listed nothing yet, with this limit per owner.
-pub fn waiting(limit: Option<u32>) -> Seed {
-    Seed {
-        namespaces: Namespaces::new(config(&[ETCD, API], limit)),
+/// Tells stories, one a line: what it shows, and its steps.
+#[track_caller]
+pub fn tell(stories: &str) {
+    for line in stories.lines().filter(|line| !line.trim().is_empty()) {
+        let (what, story) = line.split_once(": ").expect(line);
+        println!("{what}");
+        begin(story);
+    }
+}
+
+#[track_caller]
+pub fn begin(story: &str) -> Seed {
+    let config = Config {
+        watch_duration: seconds(WATCH),
+        services: services("etcd api"),
+        max_deletions_per_owner: None,
+    };
+    let mut seed = Seed {
+        namespaces: Namespaces::new(Arc::new(config)),
         now: Instant::now(),
         in_flight: Vec::new(),
-    }
-}
-
-/// The leader of an empty seed.
-pub fn leading() -> Seed {
-    leading_with(None)
-}
-
-pub fn leading_with(limit: Option<u32>) -> Seed {
-    let mut seed = waiting(limit);
-    seed.leads().lists_slices(&[]).lists_pods([]);
+    };
+    seed.then(story);
     seed
 }
 
-/// The same, where etcd has just become ready.
-pub fn recovered() -> Seed {
-    recovered_with(None)
-}
-
-pub fn recovered_with(limit: Option<u32>) -> Seed {
-    let mut seed = leading_with(limit);
-    seed.ready(ETCD);
-    seed
-}
-
-/// What happens.
 impl Seed {
-    pub fn leads(&mut self) -> &mut Self {
-        self.namespaces.lead(self.now);
-        self
-    }
-
-    pub fn pass(&mut self, seconds: f64) -> &mut Self {
-        self.now += Duration::from_secs_f64(seconds);
-        self
-    }
-
-    /// The only slice of a Service, `namespace/service`, has a ready endpoint.
-    pub fn ready(&mut self, service: &str) -> &mut Self {
-        self.slice(service, service, "e")
-    }
-
-    pub fn unready(&mut self, service: &str) -> &mut Self {
-        self.slice(service, service, "")
-    }
-
-    pub fn slice(&mut self, name: &str, service: &str, endpoints: &str) -> &mut Self {
-        self.slices(Change::Applied(key(name), slice(service, endpoints)))
-    }
-
-    /// All slices are listed, each with its Service's name and these endpoints.
-    pub fn lists_slices(&mut self, slices: &[(&str, &str)]) -> &mut Self {
-        let slices = slices
-            .iter()
-            .map(|(service, endpoints)| (key(service), slice(service, endpoints)));
-        self.slices(listed(slices.map(|(key, slice)| (key, Some(slice)))))
-    }
-
-    pub fn slices(&mut self, change: Change<Slice>) -> &mut Self {
-        self.namespaces.apply_slices(change, self.now);
-        self
-    }
-
-    pub fn pods(&mut self, change: Change<DeletionCandidate>) -> &mut Self {
-        self.namespaces.apply_pods(change, self.now);
-        self
-    }
-
-    /// A pod of `owner` that depends on etcd crash-loops.
-    pub fn crashes(&mut self, pod: &str) -> &mut Self {
-        self.shows(self::pod(pod))
-    }
-
-    pub fn shows(&mut self, pod: Pod) -> &mut Self {
-        self.pods(Change::Applied(pod.key, pod.candidate))
-    }
-
-    /// So many pods of a namespace crash-loop, each of an owner of its own.
-    pub fn crash_in(&mut self, namespace: &str, count: usize) -> &mut Self {
-        for number in 0..count {
-            self.shows(pod(&format!("{namespace}/{number:02}")).alone());
+    #[track_caller]
+    pub fn then(&mut self, story: &str) -> &mut Self {
+        for step in story.split("; ") {
+            let words: Vec<_> = step.trim().split(' ').collect();
+            if !self.happens(&words) {
+                let (expected, found) = self.follows(&words);
+                assert_eq!(found, expected, "{step}");
+            }
         }
         self
     }
 
-    /// The same, and etcd recovers there.
-    pub fn recovers_with(&mut self, namespace: &str, count: usize) -> &mut Self {
-        self.crash_in(namespace, count);
-        self.ready(&format!("{namespace}/{ETCD}"))
+    /// Something happens, if the words say so.
+    #[rustfmt::skip]
+    fn happens(&mut self, words: &[&str]) -> bool {
+        let now = self.now;
+        match *words {
+            // The leader of an empty seed.
+            ["leading"] => drop(self.then("lead; slices none; pods none")),
+            // The same, where etcd has just become ready.
+            ["recovered"] => drop(self.then("leading; etcd ready")),
+            ["lead"] => self.namespaces.lead(now),
+            [time, "s"] => self.now += seconds(number(time)),
+            ["slices", "lost"] => self.namespaces.apply_slices(Change::Lost, now),
+            ["slices", ref all @ ..] => self.namespaces.apply_slices(listed(all.iter().filter_map(|text| slice(text))), now),
+            [name, "ready"] => self.apply_slice(&format!("{name}=e")),
+            [name, "ready", endpoints] => self.apply_slice(&format!("{name}={endpoints}")),
+            [name, "unready"] => self.apply_slice(&format!("{name}=")),
+            [name, "removed"] => self.namespaces.apply_slices(Change::Gone(key(name)), now),
+            ["pods", "lost"] => self.namespaces.apply_pods(Change::Lost, now),
+            ["pods", "watched"] => self.namespaces.apply_pods(Change::Watched, now),
+            ["pods", "none"] => self.namespaces.apply_pods(listed([]), now),
+            ["pods", ref all @ ..] => self.namespaces.apply_pods(listed(pods(all)), now),
+            ["crash", ref all @ ..] => {
+                for (key, pod) in pods(all) {
+                    self.namespaces.apply_pods(Change::Applied(key, pod.expect("readable")), now);
+                }
+            }
+            // So many, each of an owner of its own.
+            [count, "crash", "in", namespace, ref version @ ..] => {
+                for number in 0..number(count) as usize {
+                    let pod = format!("{namespace}/{number:02}");
+                    self.happens(&[&["crash", &*pod, "alone"][..], version].concat());
+                }
+            }
+            // The same, and etcd recovers there.
+            [count, "recover", "in", namespace] => drop(self.then(&format!("{count} crash in {namespace}; {namespace}/etcd ready"))),
+            ["gone", name] => self.namespaces.apply_pods(Change::Gone(key(name)), now),
+            ["limit", limit] => self.reconfigure(|config| config.max_deletions_per_owner = Some(number(limit) as u32)),
+            ["watch", time, "s"] => self.reconfigure(|config| config.watch_duration = seconds(number(time))),
+            ["services", ref names @ ..] => self.reconfigure(|config| config.services = services(&names.join(" "))),
+            ["miss", "right"] => self.namespaces.miss_right(now),
+            ["find", "right"] => self.namespaces.find_right(),
+            ["answer", uid, ref outcome @ ..] => self.answer(uid, self::outcome(outcome)),
+            _ => return false,
+        }
+        true
     }
 
-    /// A pod is gone or well.
-    pub fn heals(&mut self, pod: &str) -> &mut Self {
-        self.pods(Change::Gone(key(pod)))
+    /// What is expected of the weeder, and what it does.
+    #[rustfmt::skip]
+    fn follows(&mut self, words: &[&str]) -> (String, String) {
+        let (words, outcome) = match words.iter().position(|word| word.ends_with(':')) {
+            Some(at) => (&words[..=at], outcome(&words[at + 1..])),
+            None => (words, Outcome::Deleted),
+        };
+        let rest = words[1..].join(" ");
+        let expected = rest.trim_end_matches(':').replace("nothing", "").replace("none", "");
+        let found = match *words {
+            // DELETEs get no answer yet.
+            ["sends", "for", ..] => {
+                let Deletion { service, cause, .. } = &self.send()[0];
+                format!("for {service} {}", cause.into_str())
+            }
+            ["sends", ..] => uids(self.send()),
+            ["deletes" | "tries", ..] => uids(self.try_all(outcome)),
+            [count, "tried:"] => return (count.to_owned(), self.try_all(outcome).len().to_string()),
+            // Nothing is due for so many seconds, which pass.
+            ["waits", "its", "turn"] => {
+                let wait = self.idle_for().filter(|wait| *wait > 0.0 && *wait <= 30.0).expect("a first window");
+                self.now += seconds(wait);
+                rest
+            }
+            ["waits", time, "s"] => {
+                let wait = self.idle_for();
+                self.now += seconds(number(time));
+                format!("{} s", wait.unwrap_or_default())
+            }
+            ["next", ..] => format!("{} s", self.next().unwrap_or_default()),
+            ["rests"] => self.idle_for().map(|wait| wait.to_string()).unwrap_or_default(),
+            // These have opened and closed since the last time, each for its reason.
+            ["windows", ..] => self.windows(),
+            ["right", ..] => if self.namespaces.misses_right() { "missed" } else { "there" }.to_owned(),
+            ["holds", ..] => format!("{} namespaces", self.namespaces.count()),
+            _ => panic!("{words:?}"),
+        };
+        (expected, found)
     }
 
-    pub fn lists_pods(&mut self, pods: impl IntoIterator<Item = Pod>) -> &mut Self {
-        let pods = pods.into_iter();
-        let pods = pods.map(|pod| (pod.key, Some(pod.candidate)));
-        self.pods(listed(pods))
+    fn apply_slice(&mut self, text: &str) {
+        let (key, slice) = slice(text).expect(text);
+        let change = Change::Applied(key, slice.expect(text));
+        self.namespaces.apply_slices(change, self.now);
     }
 
-    pub fn reconfigures(&mut self, services: &[&str], limit: Option<u32>) -> &mut Self {
-        let config = config(services, limit);
-        self.namespaces.reconfigure(config, self.now);
-        self
-    }
-
-    /// The right to delete pods is found to be missing.
-    pub fn misses_right(&mut self) -> &mut Self {
-        self.namespaces.miss_right(self.now);
-        self
+    fn reconfigure(&mut self, change: impl FnOnce(&mut Config)) {
+        let mut config = Config::clone(&self.namespaces.config);
+        change(&mut config);
+        self.namespaces.reconfigure(Arc::new(config), self.now);
     }
 
     /// A DELETE in flight gets its answer.
-    #[track_caller]
-    pub fn answers(&mut self, uid: &str, outcome: Outcome) -> &mut Self {
+    pub fn answer(&mut self, uid: &str, outcome: Outcome) {
         let sent = self.in_flight.iter().position(|sent| sent.uid == uid);
         let sent = self.in_flight.swap_remove(sent.expect("in flight"));
         self.namespaces.ended(&sent, outcome, self.now);
-        self
     }
-}
 
-/// What follows.
-impl Seed {
     /// Sends what is due, and returns it.
     pub fn send(&mut self) -> Vec<Deletion> {
         let sent = self.namespaces.due(self.now);
@@ -156,153 +176,73 @@ impl Seed {
         sent
     }
 
-    /// Deletions are sent of the pods with these UIDs, and get no answer yet.
-    #[track_caller]
-    pub fn sends(&mut self, uids: &str) -> &mut Self {
-        let sent: Vec<_> = self.send().into_iter().map(|sent| sent.uid).collect();
-        assert_eq!(sent.join(" "), uids);
-        self
-    }
-
-    /// Sends what is due, and gives each the same answer. Returns the UIDs.
-    pub fn try_all(&mut self, outcome: Outcome) -> Vec<String> {
+    /// Sends what is due, and gives each the same answer.
+    pub fn try_all(&mut self, outcome: Outcome) -> Vec<Deletion> {
         let sent = self.namespaces.due(self.now);
         for sent in &sent {
             self.namespaces.ended(sent, outcome, self.now);
         }
-        sent.into_iter().map(|sent| sent.uid).collect()
+        sent
     }
 
-    #[track_caller]
-    pub fn tries(&mut self, uids: &str, outcome: Outcome) -> &mut Self {
-        assert_eq!(self.try_all(outcome).join(" "), uids);
-        self
-    }
-
-    #[track_caller]
-    pub fn deletes(&mut self, uids: &str) -> &mut Self {
-        self.tries(uids, Outcome::Deleted)
-    }
-
-    /// Time until the next deadline.
+    /// Seconds until the next deadline.
     pub fn next(&self) -> Option<f64> {
         let next = self.namespaces.next(self.now)?;
         Some((next - self.now).as_secs_f64())
     }
 
-    /// Nothing is due for so many seconds, which pass.
-    #[track_caller]
-    pub fn waits(&mut self, seconds: f64) -> &mut Self {
-        self.sends("");
-        assert_eq!(self.next(), Some(seconds));
-        self.pass(seconds)
+    /// Seconds until the next deadline, where nothing is due.
+    fn idle_for(&mut self) -> Option<f64> {
+        assert_eq!(self.send(), []);
+        self.next()
     }
 
-    /// A first window of a Service that was ready before opens within half a minute.
-    #[track_caller]
-    pub fn waits_for_its_turn(&mut self) -> &mut Self {
-        self.sends("");
-        let wait = self.next().expect("a first window");
-        assert!(wait > 0.0 && wait <= 30.0, "{wait}");
-        self.pass(wait)
-    }
-
-    /// Nothing is to come.
-    #[track_caller]
-    pub fn rests(&mut self) -> &mut Self {
-        self.sends("");
-        assert_eq!(self.next(), None);
-        self
-    }
-
-    /// These windows have opened and closed since the last time, each for its reason.
-    #[track_caller]
-    pub fn windows(&mut self, expected: &str) -> &mut Self {
-        self.sends("");
-        let events = self.namespaces.take_events();
-        let word = |change| match change {
-            WindowChange::Opened(reason) => reason.into_str(),
-            WindowChange::Closed(reason) => reason.into_str(),
-        };
-        let events: Vec<_> = events
-            .iter()
-            .map(|event| format!("{} {}", event.service, word(event.change)))
-            .collect();
-        assert_eq!(events.join(", "), expected);
-        self
-    }
-
-    /// No state is left.
-    #[track_caller]
-    pub fn is_empty(&mut self) {
-        self.rests();
-        assert_eq!(self.namespaces.count(), 0);
+    fn windows(&mut self) -> String {
+        assert_eq!(self.send(), []);
+        let events = self.namespaces.take_events().into_iter().map(|event| {
+            let reason = match event.change {
+                WindowChange::Opened(reason) => reason.into_str(),
+                WindowChange::Closed(reason) => reason.into_str(),
+            };
+            format!("{} {reason}", event.service)
+        });
+        events.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// A pod that crash-loops.
-#[derive(Clone)]
-pub struct Pod {
-    pub key: Key,
-    pub candidate: DeletionCandidate,
+pub fn uids(sent: Vec<Deletion>) -> String {
+    let uids: Vec<_> = sent.into_iter().map(|sent| sent.uid).collect();
+    uids.join(" ")
 }
 
-/// `namespace/name=uid`, of `owner` and dependent on etcd.
-pub fn pod(text: &str) -> Pod {
-    let (name, uid) = text.split_once('=').unwrap_or((text, text));
-    Pod {
-        key: key(name),
-        candidate: DeletionCandidate {
-            uid: uid.to_owned(),
-            resource_version: "1".to_owned(),
-            owner: "owner".to_owned(),
-            services: vec![ETCD.into()],
-            crash_loop: CrashLoop::Reported,
-        },
-    }
+fn number(text: &str) -> f64 {
+    text.parse().expect(text)
 }
 
-impl Pod {
-    fn with(mut self, change: impl FnOnce(&mut DeletionCandidate)) -> Self {
-        change(&mut self.candidate);
-        self
-    }
-
-    /// It has an owner of its own.
-    pub fn alone(self) -> Self {
-        self.with(|pod| pod.owner = pod.uid.clone())
-    }
-
-    pub fn on(self, services: &[&str]) -> Self {
-        self.with(|pod| pod.services = services.iter().map(|name| (*name).into()).collect())
-    }
-
-    pub fn version(self, version: &str) -> Self {
-        self.with(|pod| pod.resource_version = version.to_owned())
-    }
-
-    /// Its containers are terminated, each after so many restarts.
-    pub fn terminated(self, containers: &[(&str, i32)]) -> Self {
-        let termination = |(container, restarts): &(&str, i32)| Termination {
-            container: (*container).to_owned(),
-            restarts: *restarts,
-        };
-        let terminations = containers.iter().map(termination).collect();
-        self.with(|pod| pod.crash_loop = CrashLoop::Terminated(terminations))
-    }
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
 }
 
-/// A config with these Services, whose selectors match any pod, and this limit.
-pub fn config(services: &[&str], max_deletions_per_owner: Option<u32>) -> Arc<Config> {
-    let service = |name: &&str| Service {
-        name: (*name).into(),
+/// Services whose selectors match any pod.
+fn services(names: &str) -> Vec<Service> {
+    let service = |name: &str| Service {
+        name: name.into(),
         selectors: vec![Selector::all_of([])],
     };
-    Arc::new(Config {
-        watch_duration: Duration::from_secs_f64(WATCH),
-        services: services.iter().map(service).collect(),
-        max_deletions_per_owner,
-    })
+    names.split(' ').map(service).collect()
+}
+
+fn outcome(words: &[&str]) -> Outcome {
+    match words {
+        ["deleted"] => Outcome::Deleted,
+        ["gone"] => Outcome::Gone,
+        ["changed"] => Outcome::Changed,
+        ["retry"] => Outcome::Retry(None),
+        ["retry", "in", time, "s"] => Outcome::Retry(Some(seconds(number(time)))),
+        ["unknown"] => Outcome::Unknown,
+        ["refused"] => Outcome::Refused,
+        _ => panic!("{words:?}"),
+    }
 }
 
 /// `namespace/name`, or a name in the usual namespace.
@@ -314,6 +254,65 @@ pub fn key(text: &str) -> Key {
     }
 }
 
+/// `namespace/service-number=endpoint+endpoint`; none where there is no `=`.
+fn slice(text: &str) -> Option<(Key, Option<Slice>)> {
+    let (name, endpoints) = text.split_once('=')?;
+    let key = key(name);
+    let endpoints = endpoints.split('+').filter(|endpoint| !endpoint.is_empty());
+    let slice = Slice {
+        service: key.name.split('-').next()?.into(),
+        ready: endpoints.map(str::to_owned).collect(),
+    };
+    Some((key, Some(slice)))
+}
+
+/// Pods that crash-loop, one after each comma:
+/// `NAME [alone] [unreadable] [on SERVICE+SERVICE] [version VERSION] [terminated CONTAINER:RESTARTS+...]`.
+fn pods(words: &[&str]) -> Vec<(Key, Option<DeletionCandidate>)> {
+    let words = words.join(" ");
+    words.split(", ").map(pod).collect()
+}
+
+pub fn pod(text: &str) -> (Key, Option<DeletionCandidate>) {
+    let mut words = text.split(' ');
+    let name = words.next().expect(text);
+    let (name, uid) = name.split_once('=').unwrap_or((name, name));
+    let mut pod = DeletionCandidate {
+        uid: uid.to_owned(),
+        resource_version: "1".to_owned(),
+        owner: "owner".to_owned(),
+        services: vec!["etcd".into()],
+        crash_loop: CrashLoop::Reported,
+    };
+    while let Some(word) = words.next() {
+        match word {
+            "alone" => pod.owner = uid.to_owned(),
+            "unreadable" => return (key(name), None),
+            _ => {
+                let values = words.next().expect(text);
+                let each = values.split('+');
+                match word {
+                    "on" => pod.services = each.map(Into::into).collect(),
+                    "version" => values.clone_into(&mut pod.resource_version),
+                    "terminated" => {
+                        pod.crash_loop = CrashLoop::Terminated(each.map(termination).collect());
+                    }
+                    _ => panic!("{text}"),
+                }
+            }
+        }
+    }
+    (key(name), Some(pod))
+}
+
+fn termination(text: &str) -> Termination {
+    let (container, restarts) = text.split_once(':').expect(text);
+    Termination {
+        container: container.to_owned(),
+        restarts: restarts.parse().expect(text),
+    }
+}
+
 /// A list as a watch delivers it; `None` stands for what cannot be read.
 pub fn listed<V>(objects: impl IntoIterator<Item = (Key, Option<V>)>) -> Change<V> {
     let mut listed = Listed::<V>::new();
@@ -321,12 +320,4 @@ pub fn listed<V>(objects: impl IntoIterator<Item = (Key, Option<V>)>) -> Change<
         listed.entry(namespace).or_default().insert(name, object);
     }
     Change::Listed(listed)
-}
-
-/// `service` may be a key.
-pub fn slice(service: &str, endpoints: &str) -> Slice {
-    Slice {
-        service: key(service).name.into(),
-        ready: endpoints.split_whitespace().map(str::to_owned).collect(),
-    }
 }
