@@ -169,50 +169,42 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_shown_while_they_are_open() {
+    fn open_windows_and_the_newest_deletions_are_shown() {
         let activity = Activity::default();
         for (service, change) in [
             ("etcd", WindowChange::Opened(OpenReason::Recovery)),
             ("api", WindowChange::Opened(OpenReason::Start)),
             ("etcd", WindowChange::Closed(CloseReason::Over)),
         ] {
-            let (namespace, service) = ("shoot--a--b".to_owned(), service.into());
             activity.window(&WindowEvent {
-                namespace,
-                service,
+                namespace: "shoot--a--b".to_owned(),
+                service: service.into(),
                 change,
             });
         }
-        let shown = status(&activity, "[null]");
-        let windows = shown
-            .recent
-            .windows
-            .iter()
-            .map(|window| (&*window.service, window.cause));
-        assert_eq!(windows.collect::<Vec<_>>(), [("api", "start")]);
-        assert!(shown.body().into_string().contains("<code>api</code>"));
-    }
-
-    #[test]
-    fn the_newest_deletions_are_remembered_up_to_a_limit() {
-        let activity = Activity::default();
+        let mut deletion = Deletion {
+            pod: common::view::Key {
+                namespace: "shoot--a--b".to_owned(),
+                name: String::new(),
+            },
+            uid: String::new(),
+            resource_version: String::new(),
+            service: "etcd-main-client".into(),
+            cause: OpenReason::Recovery,
+        };
         for number in 0..REMEMBERED + 5 {
-            let deletion = Deletion {
-                pod: common::view::Key {
-                    namespace: "shoot--a--b".to_owned(),
-                    name: number.to_string(),
-                },
-                uid: String::new(),
-                resource_version: String::new(),
-                service: "etcd-main-client".into(),
-                cause: OpenReason::Recovery,
-            };
+            deletion.pod.name = number.to_string();
             activity.deletion(&deletion, DeleteResult::Deleted);
         }
         let status = status(&activity, "[null]");
-        let shown = &status.recent.deletions;
-        assert_eq!((shown.len(), &*shown[0].pod), (REMEMBERED, "54"));
-        let because = "etcd-main-client is ready again";
-        assert!(status.body().into_string().contains(because));
+        let Recent { windows, deletions } = &status.recent;
+        let open = windows
+            .iter()
+            .map(|window| (&*window.service, window.cause));
+        assert_eq!(open.collect::<Vec<_>>(), [("api", "start")]);
+        assert_eq!((deletions.len(), &*deletions[0].pod), (REMEMBERED, "54"));
+        let body = status.body().into_string();
+        assert!(body.contains("<code>api</code>"));
+        assert!(body.contains("etcd-main-client is ready again"));
     }
 }

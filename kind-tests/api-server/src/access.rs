@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
-use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::requests::Record;
 use crate::resource::full_name;
-use crate::status::{ApiError, about_kind};
+use crate::status::{ApiError, forbidden};
 
 /// Someone a token stands for.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +82,7 @@ impl User {
             "{object} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}",
             self.name
         );
-        Err(about_kind(group, plural, name, 403, message))
+        Err(forbidden(group, plural, name, message))
     }
 }
 
@@ -171,22 +170,16 @@ impl Tokens {
 
 /// Answers a SelfSubjectAccessReview.
 pub(crate) fn review(user: &User, mut review: Value) -> Value {
-    let attributes = ResourceAttributes::deserialize(&review["spec"]["resourceAttributes"]);
-    let attributes = attributes.unwrap_or_default();
-    let [group, resource, subresource, verb, namespace, name] = [
-        attributes.group,
-        attributes.resource,
-        attributes.subresource,
-        attributes.verb,
-        attributes.namespace,
-        attributes.name,
-    ]
-    .map(Option::unwrap_or_default);
+    let attribute = |key: &str| {
+        let attribute = review["spec"]["resourceAttributes"][key].as_str();
+        attribute.unwrap_or_default().to_owned()
+    };
+    let [group, resource, subresource] = ["group", "resource", "subresource"].map(attribute);
     let wanted = Record {
-        verb,
+        verb: attribute("verb"),
         resource: full_name(&group, &resource, &subresource),
-        namespace,
-        name,
+        namespace: attribute("namespace"),
+        name: attribute("name"),
         ..Record::default()
     };
     review["status"] = json!({"allowed": user.may(&wanted)});

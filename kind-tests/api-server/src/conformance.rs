@@ -2,18 +2,16 @@
 //! [`crate::MemoryApi`] and against a kube-apiserver, so that the one stays like the other in what
 //! clients read.
 
-mod expectation;
-mod row;
-mod rows;
-
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, header};
+use serde_json::{Value, json};
 
 use crate::Resource;
-use row::Before;
+use crate::objects::MERGE_PATCH;
+use crate::reply::JSON;
 
 /// A user with all rights, the lists of ConfigMaps of whom are rejected at some time.
 pub const REJECTED: &str = "rejected";
@@ -42,23 +40,115 @@ pub fn widgets() -> Resource {
         .with_scale()
 }
 
+/// What `$name`s stand for.
+type Names = BTreeMap<String, String>;
+
+/// The status of an answer, with its Retry-After, and its body.
+type Answer = (String, Value);
+
 /// Plays the table.
 ///
 /// # Errors
 /// When the server cannot be reached, or answers otherwise; then all differences are named.
 pub async fn play(server: &impl TestedServer) -> Result<()> {
-    let (mut known, mut differences) = (BTreeMap::new(), Vec::new());
-    for row in rows::all() {
-        match row.before {
-            Some(Before::Compacted) => server.compact().await?,
-            Some(Before::Rejecting) => server.reject().await?,
-            None => {}
-        }
-        let answer = server.send(row.user, row.request(&known)?).await?;
-        if let Err(difference) = row.check(&answer, &mut known) {
-            differences.push(format!("{} {}: {difference}", row.method, row.path));
+    let (mut known, mut differences) = (Names::new(), Vec::new());
+    let mut asked = (String::new(), Answer::default());
+    for line in include_str!("conformance/table.txt").lines() {
+        // The longest name first, as it may begin with another one.
+        let names = known.iter().rev();
+        let line = names.fold(line.to_owned(), |line, (name, text)| {
+            line.replace(name, text)
+        });
+        match line.split_once(' ').unwrap_or((&line, "")) {
+            ("", "") | ("#", _) => {}
+            ("", expected) => {
+                let (request, answer) = &asked;
+                if let Err(difference) = compare(expected.trim_start(), answer, &mut known) {
+                    differences.push(format!("{request}: {difference}"));
+                }
+            }
+            ("let", named) => {
+                let (name, text) = named.split_once(" = ").context("a name")?;
+                known.insert(name.to_owned(), text.to_owned());
+            }
+            ("COMPACT", _) => server.compact().await?,
+            ("REJECT", _) => server.reject().await?,
+            _ => {
+                let answer = send(server, &line).await?;
+                asked = (line, answer);
+            }
         }
     }
     ensure!(differences.is_empty(), "{}", differences.join("\n"));
     Ok(())
+}
+
+/// Sends `METHOD PATH [by USER] [as MEDIA_TYPE] [BODY]`.
+async fn send(server: &impl TestedServer, line: &str) -> Result<Answer> {
+    let (head, body) = line.split_at(line.find(['{', '[']).unwrap_or(line.len()));
+    let mut words = head.split_whitespace();
+    let (method, path) = words.next().zip(words.next()).context("a request")?;
+    let (user, media_type) = match (words.next(), words.next()) {
+        (Some("by"), user) => (user, JSON),
+        (Some("as"), Some(media_type)) => (None, media_type),
+        _ if method == "PATCH" => (None, MERGE_PATCH),
+        _ => (None, JSON),
+    };
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header(header::CONTENT_TYPE, media_type);
+    let answer = server.send(user, request.body(body.into())?).await?;
+    let mut status = answer.status().as_u16().to_string();
+    if let Some(seconds) = answer.headers().get(header::RETRY_AFTER) {
+        status += &format!(", again in {} s", seconds.to_str()?);
+    }
+    let text = str::from_utf8(answer.body())?;
+    let read = |text| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+    let body = match path.contains("watch=true") {
+        true => text.lines().map(read).collect(),
+        false => read(text),
+    };
+    Ok((status, body))
+}
+
+/// Compares an answer with a line of what is expected.
+fn compare(line: &str, (status, body): &Answer, known: &mut Names) -> Result<(), String> {
+    let (expected_status, expected) = line.split_once(": ").unwrap_or((line, "{}"));
+    if status != expected_status {
+        return Err(format!("{status}, not {expected_status}: {body}"));
+    }
+    let expected = serde_json::from_str(expected).unwrap_or_else(|_| {
+        let (reason, message) = expected.split_once(": ").unwrap_or((expected, ""));
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status.parse::<u16>().ok(),
+            "reason": reason, "message": message})
+    });
+    check(&expected, body, known, "")
+}
+
+/// The first difference between a part of an answer and what is expected there.
+fn check(expected: &Value, found: &Value, known: &mut Names, place: &str) -> Result<(), String> {
+    let is_as_expected = match (expected, found) {
+        (Value::Object(fields), Value::Object(_) | Value::Null) => {
+            return fields.iter().try_for_each(|(key, field)| {
+                check(field, &found[key], known, &format!("{place}.{key}"))
+            });
+        }
+        (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
+            let mut pairs = items.iter().zip(others).enumerate();
+            return pairs.try_for_each(|(at, (item, other))| {
+                check(item, other, known, &format!("{place}[{at}]"))
+            });
+        }
+        (Value::String(name), Value::String(text)) if name.starts_with('$') => {
+            known.entry(name.clone()).or_insert(text.clone()) == text
+        }
+        (Value::String(expected), Value::String(text)) => {
+            let is_prose = place.is_empty() || place.ends_with(".message");
+            text == expected || is_prose && text.contains(expected)
+        }
+        _ => expected == found,
+    };
+    match is_as_expected {
+        true => Ok(()),
+        false => Err(format!("{place} is {found}, not {expected}")),
+    }
 }

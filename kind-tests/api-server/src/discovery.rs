@@ -2,37 +2,47 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::reply::{self, JSON, Reply};
 use crate::resource::Resource;
 
-const VERBS: [&str; 7] = [
-    "create", "delete", "get", "list", "patch", "update", "watch",
-];
+const VERSION: &str = r#"{"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64"}"#;
 
-pub(crate) fn version() -> Value {
-    json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64"})
+/// Answers a request that is not for a resource.
+pub(crate) fn serve(all: &[Arc<Resource>], path: &str) -> Reply {
+    match path.split('/').collect::<Vec<_>>()[..] {
+        ["", "version"] => reply::whole(200, JSON, VERSION),
+        ["", "api", version] => resources(all, version),
+        ["", "apis", group, version] => resources(all, &format!("{group}/{version}")),
+        _ => reply::no_page(),
+    }
 }
 
-/// `None` if the group has no such version here.
-pub(crate) fn resources(all: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
-    let served = all
-        .iter()
-        .filter(|one| one.group == group && one.version == version);
+fn resources(all: &[Arc<Resource>], api_version: &str) -> Reply {
     let mut found = Vec::new();
-    for resource in served.clone() {
-        let (plural, kind, namespaced) = (&resource.plural, &resource.kind, resource.namespaced);
-        found.push(
-            json!({"name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": VERBS}),
-        );
+    for resource in all.iter().filter(|one| one.api_version() == api_version) {
+        let Resource {
+            plural,
+            kind,
+            namespaced,
+            ..
+        } = &**resource;
+        let verbs = [
+            "create", "delete", "get", "list", "patch", "update", "watch",
+        ];
+        found.push(json!({"name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": verbs}));
         if resource.scale {
             found.push(json!({"name": format!("{plural}/scale"), "singularName": "", "namespaced": namespaced, "kind": "Scale",
                 "group": "autoscaling", "version": "v1", "verbs": ["get", "patch", "update"]}));
         }
     }
-    let api_version = served.clone().next()?.api_version();
-    Some(
-        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": found}),
+    if found.is_empty() {
+        return reply::no_page();
+    }
+    reply::json(
+        200,
+        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": found}),
     )
 }

@@ -3,131 +3,133 @@
 use std::future::pending;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderName, Request, header};
+use http_body_util::BodyExt;
+use hyper::body::Body;
 
 use crate::{
     access::review,
-    content::{JSON, Received, read_json},
     discovery,
     faults::Fault,
-    objects, pods,
-    reply::{ApiAnswer, ApiReply, Closed, Wire, accepts_protobuf, endless, oversized},
+    objects::{self, read_json},
+    pods,
+    reply::{self, Closed, JSON, Reply, accepts_protobuf},
     requests::Record,
-    route::{ApiTarget, IncomingRequest, Route},
+    route::{ApiTarget, IncomingRequest},
     shared::ServerState,
     status::{self, ApiError, nowhere, of_code},
 };
 
+/// Neither JSON nor protobuf.
+const GARBAGE: &[u8] = b"k8s\0\xff\xff\xff this is {neither: JSON nor protobuf";
+
 /// Answers one request, faults included. An error ends the connection.
-pub(crate) async fn answer(
+pub(crate) async fn answer<B: Body<Data = Bytes>>(
     shared: &ServerState,
     connection: u64,
-    request: Request<Received>,
-) -> Result<Response<Wire>, Closed> {
+    request: Request<B>,
+) -> Result<Reply, Closed> {
     let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| Closed)?.to_bytes();
     let user = shared.tokens.user(&head.headers);
     let mut request = IncomingRequest::read(&shared.store, connection, user, head);
     shared.requests.arrived(&mut request.record);
     shared.until_not_silent().await;
     let fault = shared.faults.meet(&request.record);
     let reply = with_fault(shared, &request, body, fault).await?;
-    let length = reply.length.unwrap_or_default();
-    shared
-        .requests
-        .answered(request.record.number, reply.code, length);
-    Ok(reply.send())
+    let length = reply.body().size_hint().exact().unwrap_or_default();
+    let (number, code) = (request.record.number, reply.status().as_u16());
+    shared.requests.answered(number, code, length);
+    Ok(reply)
 }
 
 async fn with_fault(
     shared: &ServerState,
     request: &IncomingRequest,
-    body: Received,
+    body: Bytes,
     fault: Option<Fault>,
-) -> Result<ApiReply, Closed> {
+) -> Result<Reply, Closed> {
     let in_protobuf = accepts_protobuf(&request.headers);
     match &fault {
         Some(Fault::Stall) => pending().await,
         Some(Fault::CloseBefore) => return Err(Closed),
         Some(Fault::Delay(time)) => tokio::time::sleep(*time).await,
         Some(Fault::Hold(token)) => token.cancelled().await,
-        _ => {}
-    }
-    Ok(match fault {
         Some(Fault::Status { code, retry_after }) => {
-            let error = scripted(code, retry_after);
-            ApiReply::error(&error, in_protobuf)
+            let mut error = of_code(*code, "scripted fault");
+            error.details = retry_after.map(status::retry_after);
+            return Ok(reply::error(&error, in_protobuf));
         }
         Some(Fault::Answer {
             code,
             headers,
             body,
-        }) => ApiReply::whole(code, JSON, body).with_headers(headers),
-        Some(Fault::Endless { bytes, pause }) => endless(in_protobuf, bytes, pause),
-        Some(Fault::Oversized(bytes)) => oversized(in_protobuf, bytes),
-        fault => {
-            let reply = ApiReply::of(authorised(shared, request, body).await, in_protobuf);
-            match (fault, shared.options.chunk) {
-                (Some(Fault::StallAfter), _) => pending().await,
-                (Some(Fault::CloseAfter), _) => return Err(Closed),
-                (Some(Fault::Garbage), _) => reply.with_body(Bytes::from_static(
-                    b"k8s\0\xff\xff\xff this is {neither: JSON nor protobuf",
-                )),
-                (Some(Fault::Truncate), _) => reply.half(),
-                (Some(Fault::Slow { bytes, pause }), _) => reply.in_pieces(bytes).slowly(pause),
-                (_, Some(bytes)) => ApiReply {
-                    length: None,
-                    ..reply.in_pieces(bytes)
-                },
-                (_, None) => reply,
+        }) => {
+            let mut reply = reply::whole(*code, JSON, body.clone());
+            for (name, value) in headers {
+                let name = HeaderName::try_from(name).expect("the name of a header");
+                let value = value.try_into().expect("the value of a header");
+                reply.headers_mut().insert(name, value);
             }
+            return Ok(reply);
         }
-    })
-}
-
-fn scripted(code: u16, retry_after: Option<u32>) -> ApiError {
-    let error = of_code(code, "scripted fault");
-    match retry_after {
-        Some(seconds) => status::retry_after(error, seconds),
-        None => error,
+        Some(Fault::Endless { bytes, pause }) => {
+            return Ok(reply::endless(in_protobuf, *bytes, *pause));
+        }
+        Some(Fault::Oversized(bytes)) => return Ok(reply::oversized(in_protobuf, *bytes)),
+        _ => {}
     }
+    let reply = authorised(shared, request, body).await;
+    let mut reply = reply.unwrap_or_else(|error| reply::error(&error, in_protobuf));
+    Ok(match fault {
+        Some(Fault::StallAfter) => pending().await,
+        Some(Fault::CloseAfter) => return Err(Closed),
+        Some(Fault::Garbage) => {
+            let headers = reply.headers_mut();
+            headers.insert(header::CONTENT_LENGTH, GARBAGE.len().into());
+            reply.map(|_| reply::full(GARBAGE))
+        }
+        Some(Fault::Truncate) => reply.map(reply::half),
+        Some(Fault::Slow { bytes, pause }) => {
+            reply.map(|body| reply::slowly(reply::in_pieces(body, bytes), pause))
+        }
+        _ => match shared.options.chunk {
+            Some(bytes) => {
+                reply.headers_mut().remove(header::CONTENT_LENGTH);
+                reply.map(|body| reply::in_pieces(body, bytes))
+            }
+            None => reply,
+        },
+    })
 }
 
 async fn authorised(
     shared: &ServerState,
     request: &IncomingRequest,
-    body: Received,
-) -> Result<ApiAnswer, ApiError> {
-    let user = request
-        .user
-        .as_ref()
-        .ok_or_else(|| of_code(401, "Unauthorized"))?;
-    match &request.route {
-        Route::Version => Ok(ApiAnswer::Json(200, discovery::version())),
-        Route::Resources(group, version) => {
-            let found = discovery::resources(&shared.store.resources(), group, version);
-            Ok(found.map_or(ApiAnswer::NoPage, |found| ApiAnswer::Json(200, found)))
-        }
-        Route::SelfReview if request.record.method == "POST" => {
-            let asked = read_json(&request.headers, JSON, body)?;
-            Ok(ApiAnswer::Json(201, review(user, asked)))
-        }
-        Route::Resource(target) => {
-            user.check(&narrowed(request, target)?)?;
-            match target.subresource.as_str() {
-                _ if !target.is_served => {
-                    let served = shared.store.resources();
-                    match served.iter().any(|one| one.is_beside(&target.resource)) {
-                        true => Err(nowhere()),
-                        false => Ok(ApiAnswer::NoPage),
-                    }
-                }
-                "proxy" => pods::proxy(shared, request, target).await,
-                "portforward" => pods::forward(shared, request, target),
-                _ => objects::serve(shared, request, target, body),
+    body: Bytes,
+) -> Result<Reply, ApiError> {
+    let user = request.user.as_ref();
+    let user = user.ok_or_else(|| of_code(401, "Unauthorized"))?;
+    let resources = || shared.store.resources();
+    let Some(target) = &request.target else {
+        return Ok(discovery::serve(&resources(), &request.record.path));
+    };
+    if target.resource.plural == "selfsubjectaccessreviews" {
+        let asked = read_json(&request.headers, JSON, &body)?;
+        return Ok(reply::json(201, &review(user, asked)));
+    }
+    user.check(&narrowed(request, target)?)?;
+    match target.subresource.as_str() {
+        _ if !target.is_served => {
+            let served = resources();
+            match served.iter().any(|one| one.is_beside(&target.resource)) {
+                true => Err(nowhere()),
+                false => Ok(reply::no_page()),
             }
         }
-        Route::SelfReview => Err(nowhere()),
-        Route::Nowhere => Ok(ApiAnswer::NoPage),
+        "proxy" => pods::proxy(shared, request, target).await,
+        "portforward" => pods::forward(shared, request, target),
+        _ => objects::serve(shared, request, target, &body),
     }
 }
 
@@ -136,10 +138,8 @@ fn narrowed(request: &IncomingRequest, target: &ApiTarget) -> Result<Record, Api
     let mut wanted = request.record.clone();
     if wanted.name.is_empty() {
         let filter = request.query.list(target)?.filter;
-        filter
-            .only_name()
-            .unwrap_or_default()
-            .clone_into(&mut wanted.name);
+        let only = filter.only_name().unwrap_or_default();
+        only.clone_into(&mut wanted.name);
     }
     Ok(wanted)
 }

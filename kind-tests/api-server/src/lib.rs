@@ -36,16 +36,15 @@
 //! | [`MemoryApi::computed`], [`protobuf`] | lists computed when they are asked for, for large fleets |
 //!
 //! It answers what a kube-apiserver would on the same paths: lists (selectors, pages from one
-//! moment), watches (bookmarks, 410), merge patches and updates with conflicts, the scale
-//! subresource, discovery, self access reviews, and what it passes on to pods. It knows no admission, no controllers, no strategic
-//! or server-side-apply patches, no dry runs. Namespaces need not exist before their objects, and pods
-//! have no grace.
+//! moment), watches (bookmarks, 410), merge patches with conflicts, the scale
+//! subresource, discovery, self access reviews, and what it passes on to pods. It knows no admission or
+//! validation, no controllers, no strategic or server-side-apply patches, no dry runs, and updates of
+//! Leases alone. Namespaces need not exist before their objects, and pods have no grace.
 
 mod access;
 mod authority;
 mod computed;
 pub mod conformance;
-mod content;
 mod counter;
 mod discovery;
 mod faults;

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
-use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT};
+use http::Response;
+use http::header::{CONNECTION, HOST, SEC_WEBSOCKET_ACCEPT};
 use http::header::{SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::{
-    reply::ApiAnswer,
+    reply::{self, JSON, Reply},
     route::{ApiTarget, IncomingRequest},
     shared::ServerState,
     status::{ApiError, bad_request, of_code},
@@ -36,7 +36,7 @@ pub(crate) async fn proxy(
     shared: &ServerState,
     request: &IncomingRequest,
     target: &ApiTarget,
-) -> Result<ApiAnswer, ApiError> {
+) -> Result<Reply, ApiError> {
     let (name, port) = target.name.split_once(':').unwrap_or((&target.name, "80"));
     let address = address(shared, target, name, port)?;
     let (_, path) = request.record.path.split_once("/proxy").unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) async fn proxy(
             let answer = sender.send_request(get).await?;
             let code = answer.status().as_u16();
             let body = answer.into_body().collect().await?.to_bytes();
-            anyhow::Ok(ApiAnswer::Whole(code, body))
+            anyhow::Ok(reply::whole(code, JSON, body))
         };
         futures::join!(answer, connection).0
     };
@@ -63,7 +63,7 @@ pub(crate) fn forward(
     shared: &ServerState,
     request: &IncomingRequest,
     target: &ApiTarget,
-) -> Result<ApiAnswer, ApiError> {
+) -> Result<Reply, ApiError> {
     let port = request.query.get("ports");
     let address = address(shared, target, &target.name, port)?;
     let key = request.headers.get(SEC_WEBSOCKET_KEY);
@@ -73,17 +73,14 @@ pub(crate) fn forward(
         ));
     };
     let accept = derive_accept_key(key.as_bytes());
-    let headers = HeaderMap::from_iter([
-        (CONNECTION, HeaderValue::from_static("Upgrade")),
-        (UPGRADE, HeaderValue::from_static("websocket")),
-        (
-            SEC_WEBSOCKET_PROTOCOL,
-            HeaderValue::from_static("v4.channel.k8s.io"),
-        ),
-        (SEC_WEBSOCKET_ACCEPT, accept.try_into().expect("base64")),
-    ]);
+    let head = Response::builder()
+        .status(101)
+        .header(CONNECTION, "Upgrade")
+        .header(UPGRADE, "websocket")
+        .header(SEC_WEBSOCKET_PROTOCOL, "v4.channel.k8s.io")
+        .header(SEC_WEBSOCKET_ACCEPT, accept);
     tokio::spawn(bytes(upgrade, address));
-    Ok(ApiAnswer::Switched(headers))
+    Ok(head.body(reply::full(Bytes::new())).expect("a head"))
 }
 
 /// Carries bytes until either side ends.
@@ -136,8 +133,7 @@ fn address(
     let pod = shared
         .store
         .get_object(&target.resource, &target.namespace, name)?;
-    let pod: Value = serde_json::from_slice(&pod.json()).unwrap_or_default();
-    let ip = pod["status"]["podIP"]
+    let ip = pod.value["status"]["podIP"]
         .as_str()
         .and_then(|ip| ip.parse().ok());
     let ip = ip.ok_or_else(|| bad_request(format!("pod {name} does not have a host assigned")))?;

@@ -21,8 +21,8 @@ pub struct Record {
     pub query: String,
     /// Name behind the token; empty for a token nobody has.
     pub user: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for paths
-    /// outside of resources the method in lower case.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`; for paths outside of
+    /// resources the method in lower case.
     pub verb: String,
     /// Full name with a subresource behind a slash; empty outside of resources.
     pub resource: String,
@@ -37,10 +37,8 @@ pub struct Record {
 impl Record {
     /// Whether it would change something.
     pub fn is_write(&self) -> bool {
-        matches!(
-            self.verb.as_str(),
-            "create" | "update" | "patch" | "delete" | "deletecollection"
-        ) && !self.resource.starts_with("selfsubjectaccessreviews")
+        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete")
+            && !self.resource.starts_with("selfsubjectaccessreviews")
     }
 }
 
@@ -132,9 +130,9 @@ impl Requests {
     }
 
     /// Logs an answer.
-    pub(crate) fn answered(&self, number: u64, status: u16, bytes: usize) {
+    pub(crate) fn answered(&self, number: u64, status: u16, bytes: u64) {
         self.log.send_modify(|log| {
-            log.bytes += bytes as u64;
+            log.bytes += bytes;
             let mut newest = log.records.iter_mut().rev();
             if let Some(record) = newest.find(|record| record.number == number) {
                 record.status = Some(status);

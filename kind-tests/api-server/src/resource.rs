@@ -20,7 +20,7 @@ pub struct Resource {
     /// Whether there is a scale subresource. Replicas live at `spec.replicas` and
     /// `status.replicas`, and those of a built-in kind that says none are 1.
     pub scale: bool,
-    /// Whether it is a custom resource: no protobuf, stricter updates.
+    /// Whether it is a custom resource: no protobuf, no defaults.
     pub custom: bool,
 }
 
@@ -83,17 +83,6 @@ impl Resource {
         self.custom || self.scale
     }
 
-    /// Whether an update must name a resourceVersion. Of the built-in kinds here only leases refuse
-    /// one that does not.
-    pub(crate) fn needs_version(&self) -> bool {
-        self.custom || self.kind == "Lease"
-    }
-
-    /// Whether an update of what is not there creates it.
-    pub(crate) fn creates_on_update(&self) -> bool {
-        self.kind == "Lease"
-    }
-
     /// `v1` or `GROUP/VERSION`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -115,26 +104,37 @@ impl Resource {
 
     /// The resources every server knows by itself, all of Kubernetes.
     pub fn built_in() -> Vec<Self> {
-        let core = |plural, kind| Self::new("v1", plural, kind);
-        let workload = |plural, kind| {
-            let resource = Self::new("apps/v1", plural, kind);
-            resource.with_status().with_scale()
+        let read = |line: &str| {
+            let mut words = line.split(' ');
+            let mut word = || words.next().expect("a word");
+            let mut resource = Self::new(word(), word(), word());
+            for word in words {
+                match word {
+                    "cluster-wide" => resource.namespaced = false,
+                    "status" => resource.status = true,
+                    _ => resource.scale = true,
+                }
+            }
+            resource
         };
-        vec![
-            core("nodes", "Node").cluster_wide().with_status(),
-            core("namespaces", "Namespace").cluster_wide().with_status(),
-            core("pods", "Pod").with_status(),
-            core("services", "Service").with_status(),
-            core("secrets", "Secret"),
-            core("configmaps", "ConfigMap"),
-            core("serviceaccounts", "ServiceAccount"),
-            core("events", "Event"),
-            Self::new("events.k8s.io/v1", "events", "Event"),
-            Self::new("coordination.k8s.io/v1", "leases", "Lease"),
-            Self::new("discovery.k8s.io/v1", "endpointslices", "EndpointSlice"),
-            workload("deployments", "Deployment"),
-            workload("statefulsets", "StatefulSet"),
-            workload("replicasets", "ReplicaSet"),
-        ]
+        BUILT_IN.trim().lines().map(read).collect()
     }
 }
+
+const BUILT_IN: &str = "
+v1 nodes Node cluster-wide status
+v1 namespaces Namespace cluster-wide status
+v1 pods Pod status
+v1 services Service status
+v1 secrets Secret
+v1 configmaps ConfigMap
+v1 serviceaccounts ServiceAccount
+v1 events Event
+events.k8s.io/v1 events Event
+coordination.k8s.io/v1 leases Lease
+discovery.k8s.io/v1 endpointslices EndpointSlice
+authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview cluster-wide
+apps/v1 deployments Deployment status scale
+apps/v1 statefulsets StatefulSet status scale
+apps/v1 replicasets ReplicaSet status scale
+";

@@ -11,32 +11,21 @@ use crate::{
     access::User,
     requests::Record,
     resource::{Resource, full_name},
-    selector::{Filter, parse_fields, parse_labels},
-    status::{ApiError, bad_request},
+    selector::{Filter, parse},
+    status::ApiError,
     store::{ListQuery, Store},
 };
 
 /// Everything about a request but its body.
 pub(crate) struct IncomingRequest {
     pub user: Option<Arc<User>>,
-    pub route: Route,
+    /// Where its path leads, if that is in the manner of resources.
+    pub target: Option<ApiTarget>,
     pub query: Query,
     pub headers: HeaderMap,
     /// Lets the connection be used for another protocol.
     pub upgrade: Option<OnUpgrade>,
     pub record: Record,
-}
-
-/// Where a path leads.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Route {
-    Version,
-    /// Group and version; the group is empty for the core.
-    Resources(String, String),
-    SelfReview,
-    /// A path in the manner of resources.
-    Resource(ApiTarget),
-    Nowhere,
 }
 
 /// A resource, a collection in it, or one object.
@@ -53,7 +42,7 @@ pub(crate) struct ApiTarget {
 impl IncomingRequest {
     /// Reads the head of a request.
     pub fn read(store: &Store, connection: u64, user: Option<Arc<User>>, head: Parts) -> Self {
-        let route = route(store, head.uri.path());
+        let target = target(store, head.uri.path());
         let query = head.uri.query().unwrap_or_default();
         let mut record = Record {
             at: Some(Instant::now()),
@@ -65,17 +54,25 @@ impl IncomingRequest {
                 .as_ref()
                 .map(|user| user.name.clone())
                 .unwrap_or_default(),
-            resource: route.full_name(),
+            verb: head.method.as_str().to_lowercase(),
             ..Record::default()
         };
         let query = Query::parse(query);
-        record.verb = verb(&head.method, &route, &query);
-        if let Route::Resource(target) = &route {
+        if let Some(target) = &target {
+            let Resource { group, plural, .. } = &*target.resource;
+            record.resource = full_name(group, plural, &target.subresource);
             (record.namespace, record.name) = (target.namespace.clone(), target.name.clone());
+            record.verb = match (&head.method, record.name.as_str()) {
+                (&Method::GET, "") if query.flag("watch") => "watch".to_owned(),
+                (&Method::GET, "") => "list".to_owned(),
+                (&Method::POST, _) => "create".to_owned(),
+                (&Method::PUT, _) => "update".to_owned(),
+                _ => record.verb,
+            };
         }
         Self {
             user,
-            route,
+            target,
             query,
             upgrade: head.extensions.get().cloned(),
             headers: head.headers,
@@ -84,34 +81,14 @@ impl IncomingRequest {
     }
 }
 
-impl Route {
-    /// The full name of a resource, with a subresource behind a slash; empty for what is none.
-    fn full_name(&self) -> String {
-        match self {
-            Self::Resource(target) => {
-                let Resource { group, plural, .. } = &*target.resource;
-                full_name(group, plural, &target.subresource)
-            }
-            Self::SelfReview => "selfsubjectaccessreviews.authorization.k8s.io".to_owned(),
-            Self::Version | Self::Resources(..) | Self::Nowhere => String::new(),
-        }
-    }
-}
-
-/// Reads a path.
-fn route(store: &Store, path: &str) -> Route {
+fn target(store: &Store, path: &str) -> Option<ApiTarget> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let (group, version, rest) = match parts.as_slice() {
-        ["version"] => return Route::Version,
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
-        _ => return Route::Nowhere,
+        _ => return None,
     };
-    if group == "authorization.k8s.io" && rest == ["selfsubjectaccessreviews"] {
-        return Route::SelfReview;
-    }
     let (namespace, rest) = match rest {
-        [] => return Route::Resources(group.to_owned(), version.to_owned()),
         // Everything below a namespace lies inside it.
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
         rest => ("", rest),
@@ -122,37 +99,18 @@ fn route(store: &Store, path: &str) -> Route {
         [plural, name, subresource] => (*plural, *name, *subresource),
         // Whatever follows is for the pod.
         [plural, name, "proxy", ..] => (*plural, *name, "proxy"),
-        _ => return Route::Nowhere,
+        _ => return None,
     };
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
     let known = store.resource(group, version, plural);
     let unknown = || Resource::new(&format!("{group}/{version}"), plural, "").into();
-    Route::Resource(ApiTarget {
+    Some(ApiTarget {
         is_served: known.is_some(),
         resource: known.unwrap_or_else(unknown),
         namespace,
         name,
         subresource,
     })
-}
-
-fn verb(method: &Method, route: &Route, query: &Query) -> String {
-    if *route == Route::SelfReview {
-        return "create".to_owned();
-    }
-    let Route::Resource(ApiTarget { name, .. }) = route else {
-        return method.as_str().to_lowercase();
-    };
-    let verb = match (method, name.as_str()) {
-        (&Method::GET, "") if query.flag("watch") => "watch",
-        (&Method::GET, "") => "list",
-        (&Method::GET, _) => "get",
-        (&Method::POST, _) => "create",
-        (&Method::PUT, _) => "update",
-        (&Method::DELETE, "") => "deletecollection",
-        _ => return method.as_str().to_lowercase(),
-    };
-    verb.to_owned()
 }
 
 /// The parameters of a query, decoded.
@@ -177,20 +135,14 @@ impl Query {
 
     /// The list that the parameters ask for.
     pub fn list(&self, target: &ApiTarget) -> Result<ListQuery, ApiError> {
-        let limit = match self.get("limit") {
-            "" => 0,
-            limit => limit
-                .parse()
-                .map_err(|_| bad_request(format!("limit {limit:?} is no number")))?,
-        };
         let namespace = (!target.namespace.is_empty()).then(|| target.namespace.clone());
         Ok(ListQuery {
             filter: Filter {
                 namespace,
-                labels: parse_labels(self.get("labelSelector"))?,
-                fields: parse_fields(self.get("fieldSelector"))?,
+                labels: parse(self.get("labelSelector"))?,
+                fields: parse(self.get("fieldSelector"))?,
             },
-            limit,
+            limit: self.get("limit").parse().unwrap_or_default(),
             token: self.get("continue").to_owned(),
             resource_version: self.get("resourceVersion").to_owned(),
         })

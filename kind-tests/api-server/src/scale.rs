@@ -1,29 +1,30 @@
 //! The scale subresource: the replicas of an object, in the same form for every kind.
 
-use std::sync::Arc;
-
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     object::{StoredObject, merge},
     requests::Record,
-    resource::Resource,
+    route::ApiTarget,
     status::{ApiError, of_code},
     store::Store,
 };
 
-/// Changes the scale of an object and answers the new one.
+/// Merges a patch into the scale of an object and answers the new one.
 pub(crate) fn write(
     store: &Store,
-    resource: &Arc<Resource>,
-    namespace: &str,
-    name: &str,
+    ApiTarget {
+        resource,
+        namespace,
+        name,
+        ..
+    }: &ApiTarget,
     request: &Record,
-    change: impl FnOnce(&mut Value),
+    patch: &Value,
 ) -> Result<Value, ApiError> {
     let written = store.update_in(resource, namespace, name, Some(request), |object| {
         let mut scale = scale_of(object);
-        change(&mut scale);
+        merge(&mut scale, patch);
         for key in ["name", "uid", "resourceVersion"] {
             object["metadata"][key] = scale["metadata"][key].take();
         }
@@ -48,16 +49,15 @@ pub(crate) fn read(object: &StoredObject) -> Result<Value, ApiError> {
 }
 
 fn scale_of(object: &Value) -> Value {
-    let mut metadata = json!({});
-    for key in [
+    let shown = [
         "name",
         "namespace",
         "uid",
         "resourceVersion",
         "creationTimestamp",
-    ] {
-        merge(&mut metadata, &json!({key: object["metadata"][key]}));
-    }
+    ];
+    let shown = shown.map(|key| (key.to_owned(), object["metadata"][key].clone()));
+    let metadata = Map::from_iter(shown);
     let observed = object["status"]["replicas"].as_i64().unwrap_or_default();
     // A zero is left out.
     let wanted = object["spec"]["replicas"]

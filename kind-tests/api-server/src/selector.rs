@@ -26,7 +26,10 @@ impl Filter {
         let namespace = self.namespace.as_deref();
         namespace.is_none_or(|namespace| metadata(object, "namespace") == namespace)
             && (self.labels.selects_all() || self.labels.matches(&labels()))
-            && self.fields.iter().all(|field| has_field(object, field))
+            && self
+                .fields
+                .iter()
+                .all(|field| field.matches(&fields(object)))
     }
 
     /// The one object name that the field selector leaves, if it does.
@@ -38,19 +41,21 @@ impl Filter {
     }
 }
 
-fn has_field(object: &Value, field: &Expression) -> bool {
-    let (Expression::Equal(path, _) | Expression::NotEqual(path, _)) = field else {
-        return false;
+/// What a field selector may name; a real server knows a few more.
+fn fields(object: &Value) -> BTreeMap<String, String> {
+    let field = |path: &str| {
+        let value = object.pointer(&format!("/{}", path.replace('.', "/")));
+        let value = value.and_then(Value::as_str).unwrap_or_default();
+        (path.to_owned(), value.to_owned())
     };
-    let value = object.pointer(&format!("/{}", path.replace('.', "/")));
-    let value = value.and_then(Value::as_str).unwrap_or_default();
-    field.matches(&BTreeMap::from([(path.clone(), value.to_owned())]))
+    ["metadata.name", "metadata.namespace", "status.phase"]
+        .map(field)
+        .into()
 }
 
-/// Reads a label selector: equality and set terms, joined by commas. The comparisons of numbers are
-/// not offered.
-pub(crate) fn parse_labels(text: &str) -> Result<Selector, ApiError> {
-    let refuse = || bad_request(format!("unable to parse requirement: {text:?}"));
+/// Reads a selector: equality and set terms, joined by commas. The comparisons of numbers are not
+/// offered.
+pub(crate) fn parse<T: FromIterator<Expression>>(text: &str) -> Result<T, ApiError> {
     // Commas part terms, except between parentheses.
     let mut depth = 0;
     let terms = text.split(move |letter: char| {
@@ -58,54 +63,38 @@ pub(crate) fn parse_labels(text: &str) -> Result<Selector, ApiError> {
         letter == ',' && depth == 0
     });
     let terms = terms.map(str::trim).filter(|term| !term.is_empty());
-    terms
-        .map(|term| label_term(term).ok_or_else(refuse))
-        .collect()
+    let read = |read: &str| {
+        term(read).ok_or_else(|| bad_request(format!("unable to parse requirement: {text:?}")))
+    };
+    terms.map(read).collect()
 }
 
-fn label_term(term: &str) -> Option<Expression> {
+fn term(term: &str) -> Option<Expression> {
     if let Some((head, values)) = term.strip_suffix(')').and_then(|set| set.split_once('(')) {
-        let values = values
-            .split(',')
-            .map(|value| value.trim().to_owned())
-            .collect();
+        let values = values.split(',').map(|value| value.trim().to_owned());
         return match head.trim().rsplit_once(char::is_whitespace)? {
-            (name, "in") => Some(Expression::In(key(name)?, values)),
-            (name, "notin") => Some(Expression::NotIn(key(name)?, values)),
+            (name, "in") => Some(Expression::In(key(name)?, values.collect())),
+            (name, "notin") => Some(Expression::NotIn(key(name)?, values.collect())),
             _ => None,
         };
     }
-    if let Some(name) = term.strip_prefix('!') {
-        return Some(Expression::DoesNotExist(key(name)?));
-    }
-    equation(term).or_else(|| Some(Expression::Exists(key(term)?)))
-}
-
-/// Reads `key=value`, `key==value` or `key!=value`.
-fn equation(term: &str) -> Option<Expression> {
-    let read = |operator| {
+    let equation = |operator| {
         let (name, value) = term.split_once(operator)?;
         Some((key(name)?, value.trim().to_owned()))
     };
-    if let Some((name, value)) = read("!=") {
-        return Some(Expression::NotEqual(name, value));
+    if let Some(name) = term.strip_prefix('!') {
+        Some(Expression::DoesNotExist(key(name)?))
+    } else if let Some((name, value)) = equation("!=") {
+        Some(Expression::NotEqual(name, value))
+    } else if let Some((name, value)) = equation("==").or_else(|| equation("=")) {
+        Some(Expression::Equal(name, value))
+    } else {
+        Some(Expression::Exists(key(term)?))
     }
-    let (name, value) = read("==").or_else(|| read("="))?;
-    Some(Expression::Equal(name, value))
 }
 
 fn key(text: &str) -> Option<String> {
     let is_valid = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
     let key = text.trim();
     (!key.is_empty() && key.chars().all(is_valid)).then(|| key.to_owned())
-}
-
-/// Reads a field selector. Any field may be named; a real server knows name, namespace and a few
-/// more per kind.
-pub(crate) fn parse_fields(text: &str) -> Result<Vec<Expression>, ApiError> {
-    let refuse = || bad_request(format!("invalid field selector: {text:?}"));
-    let terms = text.split(',').filter(|term| !term.trim().is_empty());
-    terms
-        .map(|term| equation(term).ok_or_else(refuse))
-        .collect()
 }

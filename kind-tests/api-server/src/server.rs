@@ -1,6 +1,5 @@
 //! The listener, its connections, and the handle by which a test steers both.
 
-use std::fmt::Display;
 use std::future::pending;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,7 +24,6 @@ use crate::authority::Authority;
 use crate::{
     access::{Tokens, User},
     computed::ComputedLists,
-    content::receive,
     faults::Faults,
     handler,
     reply::{Closed, Wire},
@@ -96,9 +94,9 @@ impl MemoryApi {
     /// Where a connection would end without an answer.
     pub async fn answer<B>(&self, request: Request<B>) -> Result<Response<Wire>, Closed>
     where
-        B: Body<Data = Bytes, Error: Display> + Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
     {
-        handler::answer(&self.shared, 0, receive(request).await).await
+        handler::answer(&self.shared, 0, request).await
     }
 
     /// Connects without a socket, and so in step with tokio's paused clock.
@@ -257,9 +255,7 @@ async fn connection(
         connections.open += 1;
     }
     let shared = &shared;
-    let serve = async |request: Request<Incoming>| {
-        handler::answer(shared, number, receive(request).await).await
-    };
+    let serve = |request: Request<Incoming>| handler::answer(shared, number, request);
     let served = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service_fn(serve))
         .with_upgrades();

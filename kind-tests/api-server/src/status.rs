@@ -33,35 +33,38 @@ pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
         name,
         group,
         kind,
-        uid: String::new(),
-        causes: Vec::new(),
-        retry_after_seconds: 0,
+        ..retry_after(0)
     }
 }
 
-/// An error about one object, whose kind is mostly named by the plural.
-fn about(resource: &Resource, name: &str, code: u16, message: String) -> ApiError {
-    about_kind(&resource.group, &resource.plural, name, code, message)
+/// Asks the client to retry after some seconds.
+pub(crate) fn retry_after(retry_after_seconds: u32) -> StatusDetails {
+    StatusDetails {
+        name: String::new(),
+        group: String::new(),
+        kind: String::new(),
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds,
+    }
 }
 
-pub(crate) fn about_kind(
+/// An error about one object. `says` gets its kind and name.
+fn about(
+    code: u16,
     group: &str,
     kind: &str,
     name: &str,
-    code: u16,
-    message: String,
+    says: impl FnOnce(&str) -> String,
 ) -> ApiError {
+    let message = says(&format!("{} \"{name}\"", full_name(group, kind, "")));
     let details = details(group, kind, name);
     of_code(code, message).with_details(details).boxed()
 }
 
-/// Asks the client to retry after some seconds.
-pub(crate) fn retry_after(mut error: ApiError, seconds: u32) -> ApiError {
-    error.details = Some(StatusDetails {
-        retry_after_seconds: seconds,
-        ..details("", "", "")
-    });
-    error
+/// What the rules do not allow.
+pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: String) -> ApiError {
+    about(403, group, plural, name, |_| why)
 }
 
 /// Nothing is served at this path.
@@ -69,35 +72,41 @@ pub(crate) fn nowhere() -> ApiError {
     of_code(404, "the server could not find the requested resource")
 }
 
-pub(crate) fn not_found(resource: &Resource, name: &str) -> ApiError {
-    let message = format!("{} \"{name}\" not found", resource.full_name());
-    about(resource, name, 404, message)
+pub(crate) fn not_found(Resource { group, plural, .. }: &Resource, name: &str) -> ApiError {
+    about(404, group, plural, name, |object| {
+        format!("{object} not found")
+    })
 }
 
-pub(crate) fn already_exists(resource: &Resource, name: &str) -> ApiError {
-    let message = format!("{} \"{name}\" already exists", resource.full_name());
-    let mut error = about(resource, name, 409, message);
+pub(crate) fn already_exists(Resource { group, plural, .. }: &Resource, name: &str) -> ApiError {
+    let mut error = about(409, group, plural, name, |object| {
+        format!("{object} already exists")
+    });
     error.reason = "AlreadyExists".to_owned();
     error
 }
 
-pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
-    let resource_name = resource.full_name();
-    let message = format!("Operation cannot be fulfilled on {resource_name} \"{name}\": {why}");
-    about(resource, name, 409, message)
+fn unfulfilled(object: &str, why: &str) -> String {
+    format!("Operation cannot be fulfilled on {object}: {why}")
 }
 
-/// The UID of an update is not that of the object as it is.
-pub(crate) fn other_uid(resource: &Resource, name: &str, wanted: &str, is: &str) -> ApiError {
-    let why =
-        format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}");
-    conflict(resource, name, &why)
+pub(crate) fn conflict(
+    Resource { group, plural, .. }: &Resource,
+    name: &str,
+    why: &str,
+) -> ApiError {
+    about(409, group, plural, name, |object| unfulfilled(object, why))
+}
+
+/// Why an update is refused whose UID is not that of the object as it is.
+pub(crate) fn other_uid(wanted: &str, is: &str) -> String {
+    format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}")
 }
 
 /// Refuses a DELETE with a precondition that does not hold of the object as it is. It is named by
 /// its kind then.
 pub(crate) fn check_precondition(
-    resource: &Resource,
+    Resource { group, kind, .. }: &Resource,
     name: &str,
     field: &str,
     wanted: Option<&str>,
@@ -110,34 +119,32 @@ pub(crate) fn check_precondition(
         "UID" => "deleted and then recreated",
         _ => "modified",
     };
-    let (group, kind) = (&resource.group, &resource.kind);
-    let qualified = full_name(group, kind, "");
-    let message = format!(
-        "Operation cannot be fulfilled on {qualified} \"{name}\": the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
+    let why = format!(
+        "the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
     );
-    Err(about_kind(group, kind, name, 409, message))
+    Err(about(409, group, kind, name, |object| {
+        unfulfilled(object, &why)
+    }))
 }
 
-/// Values of an object that are not allowed. It is named by its kind then.
-pub(crate) fn invalid(resource: &Resource, name: &str, why: &str) -> ApiError {
-    let (group, kind) = (&resource.group, &resource.kind);
-    let qualified = full_name(group, kind, "");
-    let message = format!("{qualified} \"{name}\" is invalid: {why}");
-    about_kind(group, kind, name, 422, message)
+/// A UID that differs. It is named by its kind then.
+pub(crate) fn immutable_uid(
+    Resource { group, kind, .. }: &Resource,
+    name: &str,
+    uid: &str,
+) -> ApiError {
+    about(422, group, kind, name, |object| {
+        format!("{object} is invalid: metadata.uid: Invalid value: {uid:?}: field is immutable")
+    })
 }
 
-/// An update that names no version, of a kind that needs one.
-pub(crate) fn without_version(resource: &Resource, name: &str) -> ApiError {
-    let message = format!(
-        "{} \"{name}\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
-        resource.full_name()
-    );
-    about(resource, name, 422, message)
-}
-
-/// A patch that leads to what is no object of the kind.
-pub(crate) fn unreadable(why: &str) -> ApiError {
-    of_code(422, format!(" \"\" is invalid: patch: {why}"))
+/// An update that names no version.
+pub(crate) fn without_version(Resource { group, plural, .. }: &Resource, name: &str) -> ApiError {
+    about(422, group, plural, name, |object| {
+        format!(
+            "{object} is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+        )
+    })
 }
 
 pub(crate) fn bad_request(why: impl Into<String>) -> ApiError {

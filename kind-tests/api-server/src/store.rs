@@ -205,11 +205,11 @@ impl Store {
     /// deadline of its own.
     pub async fn wait_for<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         loop {
-            let seen = self.changes_seen();
+            let seen = self.revisions().get();
             if let Some(found) = condition(self) {
                 return found;
             }
-            self.changed(seen).await;
+            self.revisions().changed(seen).await;
         }
     }
 
@@ -267,24 +267,14 @@ impl Store {
         Ok((state.revision.max(after), news))
     }
 
-    /// What [`Store::changed`] compares with, read before the objects.
-    pub(crate) fn changes_seen(&self) -> u64 {
-        self.shared.revision.get()
-    }
-
-    /// Waits for a change.
-    pub(crate) async fn changed(&self, seen: u64) {
-        self.shared.revision.changed(seen).await;
+    /// The newest revision, to compare with before the objects are read.
+    pub(crate) fn revisions(&self) -> &Counter {
+        &self.shared.revision
     }
 
     /// How often all watches were broken.
-    pub(crate) fn breaks_seen(&self) -> u64 {
-        self.shared.broken.get()
-    }
-
-    /// Waits until all watches are broken.
-    pub(crate) async fn broken(&self, seen: u64) {
-        self.shared.broken.changed(seen).await;
+    pub(crate) fn breaks(&self) -> &Counter {
+        &self.shared.broken
     }
 
     pub(crate) fn resource(

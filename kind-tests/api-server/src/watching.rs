@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream::{self, Stream};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
@@ -15,7 +14,7 @@ use crate::{
     route::Query,
     selector::Filter,
     shared::ServerState,
-    status::{self, ApiError, bad_request},
+    status,
     store::{ListQuery, Store, StoredChange},
 };
 
@@ -43,8 +42,8 @@ pub(crate) fn watch(
     resource: &Arc<Resource>,
     query: &Query,
     list: ListQuery,
-) -> Result<BoxStream<'static, Bytes>, ApiError> {
-    let breaks = shared.store.breaks_seen();
+) -> impl Stream<Item = Bytes> + use<> {
+    let breaks = shared.store.breaks().get();
     let life = query.get("timeoutSeconds").parse().map(Duration::from_secs);
     let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
     let mut bookmarks = interval_at(now + interval, interval);
@@ -63,13 +62,10 @@ pub(crate) fn watch(
     };
     match list.resource_version.as_str() {
         "" | "0" => watch.list(),
-        version => {
-            let refuse = |_| bad_request(format!("resourceVersion {version:?} is no number"));
-            watch.seen = version.parse().map_err(refuse)?;
-        }
+        version => watch.seen = version.parse().unwrap_or_default(),
     }
     let next = async |mut watch: OpenWatch| watch.next().await.map(|lines| (lines, watch));
-    Ok(stream::unfold(watch, next).boxed())
+    stream::unfold(watch, next)
 }
 
 impl OpenWatch {
@@ -90,7 +86,7 @@ impl OpenWatch {
             if self.is_over {
                 return None;
             }
-            let changes = self.store.changes_seen();
+            let changes = self.store.revisions().get();
             match self.store.changes(&self.resource, self.seen) {
                 Err(error) => {
                     self.send(&json!({"type": "ERROR", "object": status::body(&error)}));
@@ -113,10 +109,10 @@ impl OpenWatch {
             // The end comes before a bookmark that is due with it, and no stream of writes may hold
             // up either.
             biased;
-            () = self.store.broken(self.breaks) => self.is_over = true,
+            () = self.store.breaks().changed(self.breaks) => self.is_over = true,
             () = sleep_until(self.end) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(json!({})),
-            () = self.store.changed(changes) => {}
+            () = self.store.revisions().changed(changes) => {}
         }
     }
 

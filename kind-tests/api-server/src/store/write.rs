@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     ObservedWrite, Store, StoreState, StoredChange,
-    admission::{admit, finish, set_type, wish},
+    admission::{admit, set_defaults, set_type, wish},
     key,
 };
 use crate::{
@@ -42,7 +42,7 @@ impl Store {
         if client.is_some() && resource.status {
             merge(&mut value, &json!({"status": null}));
         }
-        finish(resource, &name, &mut value)?;
+        set_defaults(resource, &mut value);
         if state.tables[resource].contains_key(&key(&value)) {
             return Err(already_exists(resource, &name));
         }
@@ -63,7 +63,7 @@ impl Store {
         let mut value = old.value.clone();
         change(&mut value);
         admit(resource, &old, &mut value, client)?;
-        finish(resource, name, &mut value)?;
+        set_defaults(resource, &mut value);
         if value == old.value {
             return Ok(old);
         }

@@ -1,40 +1,16 @@
 //! Priorities when capacity is short (D-65), and the cost of an event.
 
-use std::collections::HashMap;
-
 use super::*;
-use crate::namespace::MAX_IN_FLIGHT as MAX_OF_NAMESPACE;
 
 #[test]
 fn deletions_in_flight_are_bounded() {
-    let mut seed = begin("leading");
-    for number in 0..8 {
-        seed.then(&format!("10 recover in n{number}"));
-    }
-    let mut in_flight = seed.send();
-    assert_eq!(in_flight.len(), MAX_IN_FLIGHT);
-    // Nothing before one has ended.
-    seed.then("deletes nothing; next 300 s");
-    let mut seen = HashSet::new();
-    while let Some(Deletion { uid, .. }) = in_flight.pop() {
-        seed.answer(&uid, Outcome::Deleted);
-        assert!(seen.insert(uid));
-        in_flight.extend(seed.send());
-        assert!(in_flight.len() <= MAX_IN_FLIGHT);
-        let mut of_each = HashMap::<_, usize>::new();
-        for deletion in &in_flight {
-            *of_each.entry(&deletion.pod.namespace).or_default() += 1;
-        }
-        assert!(of_each.values().all(|count| *count <= MAX_OF_NAMESPACE));
-    }
-    assert_eq!(seen.len(), 80);
-}
-
-#[test]
-fn closed_window_sends_nothing() {
-    let mut seed = begin("leading; 9 recover in shoot");
-    assert_eq!(seed.send().len(), MAX_OF_NAMESPACE);
-    seed.then("etcd unready; answer shoot/00 deleted; deletes nothing");
+    tell(
+        "
+eight of a namespace: leading; 10 recover in a; 8 sent; next 300 s; deletes nothing; answer a/00 deleted; 1 sent; answer a/01 deleted; answer a/02 gone; 1 sent; deletes nothing
+32 of all: leading; 10 recover in a; 10 recover in b; 10 recover in c; 10 recover in d; 10 recover in e; 32 sent; next 300 s; deletes nothing; answer a/00 deleted; 1 sent; answer b/00 retry; answer c/00 refused; 2 sent; deletes nothing
+none once the window is closed: leading; 9 recover in shoot; 8 sent; etcd unready; answer shoot/00 deleted; deletes nothing
+",
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! ```text
 //! lead; slices etcd=e api=; pods 1 on etcd+api; waits its turn; deletes 1; windows etcd start; rests
 //! ```
-//! A slice `namespace/etcd-1=e f` belongs to the Service etcd, and has the endpoints e and f. A pod
+//! A slice `namespace/etcd-1=e+f` belongs to the Service etcd, and has the endpoints e and f. A pod
 //! `namespace/name=uid` crash-loops, depends on etcd, and has an owner in common with all others,
 //! but for what is said.
 
@@ -126,6 +126,7 @@ impl Seed {
                 format!("for {service} {}", cause.into_str())
             }
             ["sends", ..] => uids(self.send()),
+            [count, "sent"] => return (count.to_owned(), self.send().len().to_string()),
             ["deletes" | "tries", ..] => uids(self.try_all(outcome)),
             [count, "tried:"] => return (count.to_owned(), self.try_all(outcome).len().to_string()),
             // Nothing is due for so many seconds, which pass.
