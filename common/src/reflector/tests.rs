@@ -1,51 +1,68 @@
-use std::collections::VecDeque;
-use std::convert::Infallible;
+//! Stories of lists and watches: what is asked, what is answered and what is observed, a line for
+//! each request:
+//!
+//! ```text
+//! 3s list next = a1 b2 >more -> listed a1 b2
+//! ```
+//!
+//! A line begins with the time since the request before, from 3 s on: shorter ones are random. A
+//! list has objects of one letter and their UID (`b` has none and so is of no interest, `c?` cannot
+//! be read, `d` holds more than can be nested) and may go on (`>`). A watch has events: `+` added,
+//! `~` changed, `-` deleted, `*9` a bookmark of version 9, `!410` an error; `20s` is a pause, and
+//! `cut` a connection that ends. `404` is a status, and so is `429 7` with the seconds to wait;
+//! `groups` are names, and `text:` is all that is sent. The last request has no answer.
+
+use std::future::pending;
+use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
 use http::{Request, Response};
-use k8s_openapi::api::core::v1::ConfigMap;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
-use tower::service_fn;
+use tokio_util::sync::CancellationToken;
+use tower::{BoxError, service_fn};
 
 use super::*;
 
-/// Answers requests one after the other, and those that follow not at all.
-fn client(answers: Vec<(u16, String)>) -> Client {
-    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
-    let answer = move |_: Request<Body>| {
-        let answer = answers.lock().pop_front();
-        async move {
-            let Some((code, body)) = answer else {
-                return std::future::pending().await;
-            };
-            let body = Body::from(body.into_bytes());
-            Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap())
-        }
-    };
-    Client::new(service_fn(answer), "default")
+type Answer = Response<StreamBody<BoxStream<'static, Result<Frame<Bytes>, Error>>>>;
+
+/// Writes down what is observed behind the last request.
+struct Narrator {
+    told: Arc<Mutex<Vec<String>>>,
+    may_be_absent: bool,
 }
 
-/// Keeps in words what is observed: what was listed, `+name uid`, `-name`, and how the watch is.
-#[derive(Default)]
-struct RecordedChanges(Vec<String>);
+impl Narrator {
+    fn tell(&mut self, what: &str) {
+        let mut told = self.told.lock();
+        let line = told.last_mut().expect("a request");
+        let arrow = if line.contains("->") { "" } else { " ->" };
+        *line += &format!("{arrow} {what}");
+    }
+}
 
-impl ChangeHandler<String> for &mut RecordedChanges {
+impl ChangeHandler<String> for Narrator {
     fn resource(&self) -> &'static str {
-        "configmaps"
+        "leases"
+    }
+
+    fn may_be_absent(&self) -> bool {
+        self.may_be_absent
     }
 
     async fn handle(&mut self, change: Change<String>) {
-        self.0.push(match change {
+        self.tell(&match change {
             Change::Listed(mut listed) => {
-                let names = listed.remove("n").unwrap_or_default().into_iter();
-                let known =
-                    names.map(|(name, uid)| format!(" {name}{}", uid.as_deref().unwrap_or("?")));
-                let mut known: Vec<String> = known.collect();
-                known.sort();
-                format!("listed{}", known.concat())
+                let known = listed.remove("n").unwrap_or_default().into_iter();
+                let shown = known.map(|(name, uid)| format!(" {name}{}", uid.unwrap_or_default()));
+                format!("listed{}", shown.collect::<String>())
             }
             Change::Applied(key, uid) => format!("+{}{uid}", key.name),
             Change::Gone(key) => format!("-{}", key.name),
@@ -56,146 +73,318 @@ impl ChangeHandler<String> for &mut RecordedChanges {
     }
 
     fn unreadable(&mut self) {
-        self.0.push("unreadable".to_owned());
+        self.tell("unreadable");
     }
 }
 
-/// Fails unless this is observed with these answers, which are a list first. Of a ConfigMap its UID
-/// is kept; those without one are of no interest.
-async fn check(answers: Vec<(u16, String)>, expected: &str) {
-    let api: Api<ConfigMap> = Api::all(client(answers));
-    let mut observed = RecordedChanges::default();
-    let prune = |object: ConfigMap| object.metadata.uid;
-    let reflect = reflect(api, Config::default(), prune, &mut observed);
-    assert!(timeout(LIST_TIMEOUT / 2, reflect).await.is_err());
-    assert_eq!(observed.0.join(", "), expected);
-}
-
-/// Objects of these names and UIDs, as `a1 b2`; `a` has no UID, and `a?` cannot be read.
-fn objects(names: &str) -> Vec<Value> {
-    let object = |word: &str| {
-        let (name, uid) = word.split_at(1);
-        let metadata = json!({"namespace": "n", "name": name, "uid": (!uid.is_empty()).then_some(uid), "resourceVersion": "2"});
-        match uid {
-            "?" => json!({"metadata": metadata, "data": 8}),
-            _ => json!({"metadata": metadata}),
+/// Fails unless the story is told so. Returns how long it took.
+async fn check(may_be_absent: bool, story: &str) -> Duration {
+    let lines = story.trim().lines();
+    let lines: Vec<_> = lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let (begin, end) = (Instant::now(), CancellationToken::new());
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let narrator = Narrator {
+        told: Arc::clone(&told),
+        may_be_absent,
+    };
+    let (script, log, over) = (lines.clone(), Arc::clone(&told), end.clone());
+    let mut before = begin;
+    let service = service_fn(move |request: Request<Body>| {
+        let waited = std::mem::replace(&mut before, Instant::now()).elapsed();
+        let asked = asked(&request);
+        let mut log = log.lock();
+        let mut line = match waited.as_secs() {
+            ..3 => asked.clone(),
+            seconds => format!("{seconds}s {asked}"),
+        };
+        let next = script
+            .get(log.len())
+            .and_then(|line| line.split_once(" = "));
+        let words = next.map(|(_, rest)| rest.split(" ->").next().unwrap_or_default());
+        match words {
+            Some(words) => line += &format!(" = {words}"),
+            None => over.cancel(),
         }
+        log.push(line);
+        let answer = words.map(|words| answer(&asked, words));
+        async move {
+            match answer {
+                Some(answer) => answer,
+                None => pending().await,
+            }
+        }
+    });
+    let api: Api<Lease> = Api::all(Client::new(service, "default"));
+    let uid = |lease: Lease| lease.metadata.uid;
+    let reflect = reflect(api, Config::default(), uid, narrator);
+    end.run_until_cancelled(reflect).await;
+    assert_eq!(told.lock().join("\n"), lines.join("\n"));
+    begin.elapsed()
+}
+
+fn asked(request: &Request<Body>) -> String {
+    let query = request.uri().query().unwrap_or_default();
+    let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name));
+    if request.uri().path() == "/apis" {
+        "groups".to_owned()
+    } else if let Some(version) = value("resourceVersion=") {
+        let sent = query.contains("watch=true&timeoutSeconds=225&allowWatchBookmarks=true");
+        assert!(sent, "{query}");
+        format!("watch {version}")
+    } else {
+        format!("list {}", value("continue=").unwrap_or_default())
+            .trim_end()
+            .to_owned()
+    }
+}
+
+fn answer(asked: &str, words: &str) -> Result<Answer, BoxError> {
+    let mut code = 200;
+    let is_pause = |word: &&str| pause(word).is_some();
+    let each = words.split(' ').filter(|word| *word != "nothing");
+    let pieces: Vec<String> = if words == "closed" {
+        return Err(words.into());
+    } else if let Some(text) = words.strip_prefix("text: ") {
+        vec![text.to_owned()]
+    } else if let Some(Ok(number)) = words.split(' ').next().map(str::parse) {
+        code = number;
+        vec![status(words)]
+    } else if asked == "groups" {
+        let groups = each.map(|name| format!(r#"{{"name": "{name}", "versions": []}}"#));
+        vec![format!(
+            r#"{{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{}]}}"#,
+            groups.collect::<Vec<_>>().join(", ")
+        )]
+    } else if asked.starts_with("watch") {
+        each.map(event).collect()
+    } else {
+        let (pauses, page): (Vec<&str>, Vec<&str>) = each.partition(is_pause);
+        pauses
+            .into_iter()
+            .map(str::to_owned)
+            .chain([list(page)])
+            .collect()
     };
-    names.split_whitespace().map(object).collect()
+    let frames = stream::iter(pieces).then(|piece| async move {
+        match pause(&piece) {
+            Some(pause) => sleep(pause).await,
+            None if piece == "cut" => return Err(ErrorKind::UnexpectedEof.into()),
+            None => return Ok(Frame::data(piece.into())),
+        }
+        Ok(Frame::data(Bytes::new()))
+    });
+    let body = StreamBody::new(frames.boxed());
+    Ok(Response::builder().status(code).body(body)?)
 }
 
-fn list(names: &str) -> (u16, String) {
-    page(names, "")
+fn pause(word: &str) -> Option<Duration> {
+    word.strip_suffix('s')?
+        .parse()
+        .ok()
+        .map(Duration::from_secs)
 }
 
-fn page(names: &str, next: &str) -> (u16, String) {
-    let metadata = json!({"resourceVersion": "1", "continue": next});
-    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": objects(names)});
-    (200, list.to_string())
+fn status(words: &str) -> String {
+    let (code, wait) = words.split_once(' ').unwrap_or((words, "0"));
+    format!(
+        r#"{{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "No", "code": {code}, "details": {{"retryAfterSeconds": {wait}}}}}"#
+    )
 }
 
-/// A watch with an event a word, as `ADDED:a1`.
-fn watch(events: &str) -> (u16, String) {
-    let event = |word: &str| {
-        let (kind, name) = word.split_once(':').expect("a type");
-        format!("{}\n", json!({"type": kind, "object": objects(name)[0]}))
+fn list(mut words: Vec<&str>) -> String {
+    let next = words.pop_if(|word| word.starts_with('>')).unwrap_or(">");
+    let items = words.into_iter().map(object).collect::<Vec<_>>().join(",");
+    format!(
+        r#"{{"kind": "LeaseList", "metadata": {{"resourceVersion": "1", "continue": "{}"}}, "items": [{items}]}}"#,
+        &next[1..]
+    )
+}
+
+fn object(word: &str) -> String {
+    let (name, uid) = word.split_at(1);
+    let content = match (name, uid) {
+        (_, "?") => r#""spec": 8"#.to_owned(),
+        ("d", _) => [
+            r#""status": "#,
+            &r#"{"a":["#.repeat(100_000),
+            &"]}".repeat(100_000),
+        ]
+        .concat(),
+        _ => r#""spec": {}"#.to_owned(),
     };
-    (200, events.split_whitespace().map(event).collect())
+    let uid = format!(r#", "uid": "{uid}""#).replace(r#", "uid": """#, "");
+    format!(
+        r#"{{{content}, "metadata": {{"namespace": "n", "name": "{name}", "resourceVersion": "2"{uid}}}}}"#
+    )
 }
 
-fn failure(code: u16) -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "No", "code": code})
+fn event(word: &str) -> String {
+    let (kind, rest) = word.split_at(1);
+    let (kind, object) = match kind {
+        "+" => ("ADDED", object(rest)),
+        "~" => ("MODIFIED", object(rest)),
+        "-" => ("DELETED", object(rest)),
+        "!" => ("ERROR", status(rest)),
+        "*" => (
+            "BOOKMARK",
+            format!(r#"{{"metadata": {{"resourceVersion": "{rest}"}}}}"#),
+        ),
+        _ => return word.to_owned(),
+    };
+    format!(r#"{{"type": "{kind}", "object": {object}}}"#) + "\n"
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_forwarded_as_a_whole_at_its_end() {
-    check(vec![page("a1 b", "next"), list("c3")], "listed a1 c3").await;
-    // One that broke off leaves nothing behind.
-    let broken = vec![
-        page("a1 b?", "next"),
-        (500, failure(500).to_string()),
-        list("c3"),
-    ];
-    check(broken, "unreadable, lost, listed c3").await;
-    let expired = (
-        200,
-        json!({"type": "ERROR", "object": failure(410)}).to_string() + "\n",
-    );
-    check(
-        vec![list("a1 b2"), expired, list("b2")],
-        "listed a1 b2, watched, lost, listed b2",
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn changes_are_forwarded_one_by_one_and_in_order() {
-    let events = watch("ADDED:a1 MODIFIED:a2 MODIFIED:a DELETED:a2");
-    check(
-        vec![list(""), events],
-        "listed, watched, +a1, +a2, -a, -a, ended",
-    )
-    .await;
-    let object_first = format!(r#"{{"object": {}, "type": "ADDED"}}"#, objects("a1")[0]) + "\n";
-    check(
-        vec![list(""), (200, object_first)],
-        "listed, watched, +a1, ended",
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_object_is_read_however_deep_that_is_nested_which_nobody_reads() {
-    let answers = vec![list("a1 b1"), watch("MODIFIED:a2 MODIFIED:b2 DELETED:a2")];
-    let (begin, end) = (r#"{"a":["#, "]}");
-    let nested = [
-        r#"{"spec":"#,
-        &begin.repeat(100_000),
-        &end.repeat(100_000),
-        r#","metadata":{"name":"a""#,
-    ]
-    .concat();
-    let nest =
-        |(code, body): (u16, String)| (code, body.replace(r#"{"metadata":{"name":"a""#, &nested));
-    let answers = answers.into_iter().map(nest).collect();
-    check(answers, "listed a1 b1, watched, +a2, +b2, -a, ended").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_that_was_cut_off_is_none_and_one_that_is_no_event_breaks_the_watch() {
-    let cut_off = (200, r#"{"type": "ADDED", "object": {"metadata""#.to_owned());
-    let answers = vec![
-        list(""),
-        cut_off,
-        (200, "it is no JSON".to_owned()),
-        list("a1"),
-    ];
-    check(answers, "listed, watched, lost, lost, listed a1").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_that_is_no_list_or_goes_on_with_itself_is_given_up() {
-    for wrong in [
-        page("a1", "next").1,
-        json!({"kind": "Status"}).to_string(),
-        json!({"metadata": {"resourceVersion": "1"}}).to_string(),
-        list("a1").1.replace("]", ""),
+    for story in [
+        "list      = a1 b >next
+         list next = c3         -> listed a1 c3
+         watch 1",
+        // One that broke off leaves nothing behind.
+        "list      = a1 b c? >next -> unreadable
+         list next = 500           -> lost
+         list      = a1 c?         -> unreadable listed a1 c
+         watch 1",
+        // It has as long as an API server takes for it (--request-timeout).
+        "list     = 60s a1 -> listed a1
+         60s watch 1 = 404 -> lost
+         list     = 66s a1 -> lost
+         65s list = closed -> lost
+         list",
     ] {
-        check(
-            vec![page("a1", "next"), (200, wrong), list("b2")],
-            "lost, listed b2",
-        )
-        .await;
+        check(false, story).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_without_an_end_is_given_up() {
-    let pages = (0..MAX_PAGES).map(|number| page("a1", &number.to_string()));
-    check(pages.chain([list("")]).collect(), "lost, listed").await;
-    check(
-        vec![list(&"a1 ".repeat(MAX_LISTED + 1)), list("")],
-        "lost, listed",
-    )
-    .await;
+async fn a_list_that_is_none_or_has_no_end_is_given_up() {
+    let many = "a1 ".repeat(MAX_LISTED + 1);
+    for wrong in [
+        "a1 >next",
+        "text: {\"kind\": \"Status\"}",
+        "text: {\"metadata\": {\"resourceVersion\": \"1\"}}",
+        "text: {\"metadata\": {\"resourceVersion\": \"1\"}, \"items\": [",
+        many.trim(),
+    ] {
+        let story = format!(
+            "list = a1 >next\nlist next = {wrong} -> lost\nlist = a1 -> listed a1\nwatch 1"
+        );
+        check(false, &story).await;
+    }
+    let pages = (2..=MAX_PAGES).map(|page| format!("list {page} = >{}\n", page + 1));
+    let story = format!("list = >2\n{}", pages.collect::<String>());
+    check(false, &format!("{} -> lost\nlist", story.trim())).await;
+    let story = "list = >x\nlist x = >x -> lost\n".repeat(5);
+    let took = check(false, &format!("{story}list")).await;
+    assert!(
+        took >= Duration::from_millis(100 + 200 + 400 + 800 + 1000),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_forwarded_one_by_one_and_in_order() {
+    let story = r#"
+        list    = b1               -> listed b1
+        watch 1 = +a1 ~a2 ~c? ~a -a2 -> watched +a1 +a2 unreadable -a -a ended
+        watch 2 = text: {"object": {"metadata": {"name": "a", "uid": "1", "resourceVersion": "3"}}, "type": "ADDED"} -> watched +a1 ended
+        watch 3"#;
+    check(false, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_read_however_deep_that_is_nested_which_nobody_reads() {
+    let story = "
+        list    = d1 a1         -> listed a1 d1
+        watch 1 = ~d2 ~a2 -d2   -> watched +d2 +a2 -d ended
+        watch 2";
+    check(false, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_where_it_ended() {
+    // Ordinary ends, one of them in the middle of an event. A bookmark is no change.
+    let story = r#"
+        list         = a1       -> listed a1
+        watch 1      = 226s     -> watched ended
+        226s watch 1 = *9 5s    -> watched ended
+        5s watch 9   = +b2      -> watched +b2 ended
+        watch 2      = ~a3 {"type": -> watched +a3 ended
+        watch 2      = *5       -> watched ended
+        watch 5      = +b3 cut  -> watched +b3 ended
+        watch 2"#;
+    let took = check(false, story).await.as_secs();
+    assert_eq!(took, 226 + 5 + 4, "at most one a second");
+    // An API server that asks for time gets it.
+    let story = "
+        list        = a1      -> listed a1
+        watch 1     = 3s      -> watched ended
+        3s watch 1  = 429 7   -> lost
+        7s watch 1  = 429     -> lost
+        10s watch 1 = 429 3600 -> lost
+        60s watch 1 = -a1     -> watched -a ended
+        watch 2";
+    check(false, story).await;
+    // One that ends as soon as it is open is opened again after growing waits.
+    let story = r#"
+        list       = a1 -> listed a1
+        watch 1    = nothing -> watched lost
+        watch 1    = nothing -> lost
+        watch 1    = {"type": -> lost
+        watch 1    = nothing -> lost
+        watch 1    = nothing -> lost
+        watch 1    = 3s -> watched ended
+        3s watch 1"#;
+    let took = check(false, story).await;
+    assert!(
+        took >= Duration::from_millis(100 + 200 + 400 + 800 + 1000 + 3000),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_inside_of_a_watch_restarts_it_with_a_list() {
+    for wrong in [
+        "!410 -> watched lost",
+        "+a2 !500 -> watched +a2 lost",
+        "text: it is no JSON -> watched lost",
+        "410 -> lost",
+        "closed -> lost",
+    ] {
+        let story =
+            format!("list = a1 -> listed a1\nwatch 1 = {wrong}\nlist = b2 -> listed b2\nwatch 1");
+        check(false, &story).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_groups_of_an_api_server_prove_that_a_kind_is_absent() {
+    // Until it is there: from then on it is known to be one.
+    let story = "
+        list     = 404  -> lost
+        list";
+    check(false, story).await;
+    let story = "
+        list     = 404
+        groups   = apps -> listed
+        30s list = 404
+        groups   = apps -> listed
+        30s list = a1   -> listed a1
+        watch 1  = 410  -> lost
+        list     = 404  -> lost
+        list";
+    check(true, story).await;
+    for no_proof in [
+        "apps coordination.k8s.io",
+        "nothing",
+        "404",
+        "503",
+        "text: x",
+        "closed",
+    ] {
+        let story = format!("list = 404\ngroups = {no_proof} -> lost\nlist");
+        check(true, &story).await;
+    }
 }

@@ -1,156 +1,517 @@
-use api_server::{Authority, MemoryApi, Options};
-use http::StatusCode;
+use std::future::ready;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use api_server::{Authority, Fault, FaultId, MemoryApi, Options, When};
+use futures::future::join_all;
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{WatchEvent, WatchParams};
+use prometheus_client::encoding::text::encode;
+use serde_json::json;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::time::{Instant, advance, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::logging::with_causes;
+use crate::metrics::Registry;
+use crate::status_message::retry_after;
 
-/// Files with these contents.
-fn files(contents: &[&str]) -> (TempDir, Vec<PathBuf>) {
-    let folder = TempDir::new().unwrap();
-    let written = contents.iter().enumerate().map(|(number, content)| {
-        let path = folder.path().join(number.to_string());
-        std::fs::write(&path, content).unwrap();
-        path
-    });
-    let paths = written.collect();
-    (folder, paths)
+const TOKEN: &str = "t0k3n-f0r-th3-s33d";
+
+/// A kubeconfig whose only context leads to a server of its name.
+fn kubeconfig(name: &str) -> String {
+    format!(
+        "{{current-context: {name}, contexts: [{{name: {name}, context: {{cluster: {name}}}}}], \
+         clusters: [{{name: {name}, cluster: {{server: 'https://{name}'}}}}]}}"
+    )
 }
 
-const USED: &str = "{current-context: c, contexts: [{name: c, context: {cluster: c}}], \
-                    clusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]}";
-
 #[test]
-fn flag_variable_service_account_and_home_come_in_this_order() {
-    rustls::crypto::aws_lc_rs::default_provider()
-        .install_default()
-        .ok();
-    let [flag, listed, at_home] =
-        ["flag", "listed", "home"].map(|name| USED.replace("127.0.0.1:6443", name));
-    let (folder, paths) = files(&[&flag, &listed]);
-    let home = folder.path().join(".kube");
-    std::fs::create_dir(&home).unwrap();
-    std::fs::write(home.join("config"), at_home).unwrap();
-    let servers = [
-        "https://flag",
-        "https://listed",
-        "https://pod/",
-        "https://home",
-    ];
-    for (missing, server) in servers.into_iter().map(Some).chain([None]).enumerate() {
-        let variable = |name: &str| match name {
-            "KUBECONFIG" if missing < 2 => Some(paths[1].clone().into()),
-            "HOME" if missing < 4 => Some(folder.path().into()),
-            _ => None,
+fn the_seed_is_found_by_flag_variable_service_account_and_home() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("home/.kube")).unwrap();
+    for (name, text) in [
+        ("one", kubeconfig("one")),
+        ("two", kubeconfig("two")),
+        ("home/.kube/config", kubeconfig("home")),
+        ("broken", "a: [".to_owned()),
+        ("empty", "# nothing".to_owned()),
+    ] {
+        std::fs::write(at(name), text).unwrap();
+    }
+    for (given, found) in [
+        (
+            "--kubeconfig=one KUBECONFIG=two pod HOME=home",
+            "https://one",
+        ),
+        ("KUBECONFIG=two pod HOME=home", "https://two"),
+        ("pod HOME=home", "https://pod/"),
+        ("HOME=home", "https://home"),
+        (
+            "",
+            "no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config",
+        ),
+        ("--kubeconfig=empty pod", "kubeconfig /empty: it is empty"),
+        // A list of kubeconfigs, as client-go reads it.
+        ("KUBECONFIG=gone,two", "https://two"),
+        ("KUBECONFIG=one,two", "https://one"),
+        (
+            "KUBECONFIG=one,broken pod",
+            "kubeconfig /broken: it (line 1) is not YAML, or larger than any kubeconfig",
+        ),
+        ("KUBECONFIG=gone pod", "https://pod/"),
+        (
+            "KUBECONFIG=gone HOME=home",
+            "KUBECONFIG names no kubeconfig that exists",
+        ),
+        // A context that is named is looked for in kubeconfigs alone.
+        ("--context=two KUBECONFIG=one,two pod", "https://two"),
+        (
+            "--context=one --kubeconfig=one KUBECONFIG=two",
+            "https://one",
+        ),
+        ("--context=home pod HOME=home", "https://home"),
+        (
+            "--context=gone --kubeconfig=one KUBECONFIG=two",
+            "there is no context \"gone\" in kubeconfig /one",
+        ),
+        (
+            "--context=gone KUBECONFIG=one,two pod",
+            "there is no context \"gone\" in kubeconfig /one, /two",
+        ),
+        (
+            "--context=gone pod",
+            "there is no context \"gone\": no --kubeconfig, no KUBECONFIG, no $HOME/.kube/config",
+        ),
+    ] {
+        let word = |name: &str| {
+            let mut words = given.split(' ');
+            words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
         };
-        let pod = || (missing < 3).then(|| Config::new("https://pod".parse().unwrap()));
-        let flag = paths.first().filter(|_| missing < 1);
-        let choice = KubeconfigChoice::path(flag.map(PathBuf::as_path));
-        let found = SeedAccess::find(&choice, variable, pod);
-        let found = found
-            .ok()
-            .and_then(|access| access.context.cluster.value.server);
-        assert_eq!(found.as_deref(), server, "without the first {missing}");
+        let choice = KubeconfigChoice {
+            path: word("--kubeconfig").map(at),
+            context: word("--context").map(str::to_owned),
+        };
+        let variable = |name: &str| {
+            let paths = word(name)?.split(',').map(at);
+            Some(std::env::join_paths(paths).unwrap())
+        };
+        let pod = || {
+            given
+                .contains("pod")
+                .then(|| Config::new("https://pod".parse().unwrap()))
+        };
+        let said = match SeedAccess::find(&choice, variable, pod) {
+            Ok(access) => access.context.cluster.value.server.unwrap_or_default(),
+            Err(error) => error.to_string(),
+        };
+        let said = said.replace(&folder.path().display().to_string(), "");
+        assert_eq!(said, found, "{given}");
     }
 }
 
-#[test]
-fn a_list_of_kubeconfigs_is_read_as_by_client_go() {
-    let server = |paths: Vec<PathBuf>| {
-        let list = std::env::join_paths(paths).unwrap();
-        let variable = |name: &str| (name == "KUBECONFIG").then(|| list.clone());
-        let access = SeedAccess::find(&KubeconfigChoice::default(), variable, || None)?;
-        Ok::<_, anyhow::Error>(access.context.cluster.value.server)
-    };
-    let (folder, mut paths) = files(&[USED]);
-    paths.insert(0, folder.path().join("gone"));
-    paths.insert(0, PathBuf::new());
-    let used = "https://127.0.0.1:6443";
-    assert_eq!(server(paths).unwrap().as_deref(), Some(used));
-    let (_folder, paths) = files(&[USED, "a: ["]);
-    let broken = paths[1].display().to_string();
-    let error = server(paths).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("kubeconfig {broken}: it (line 1) is not YAML")));
-    let folder = TempDir::new().unwrap();
-    let missing = vec![folder.path().join("a"), folder.path().join("b")];
-    let error = server(missing).unwrap_err().to_string();
-    assert_eq!(error, "KUBECONFIG names no kubeconfig that exists");
+/// A seed in memory whose watches stay quiet, and a client of its kubeconfig.
+struct Seed {
+    server: Arc<MemoryApi>,
+    folder: TempDir,
+    client: Client,
 }
 
-#[test]
-fn a_named_context_is_looked_for_in_kubeconfigs() {
-    let other = USED
-        .replace("name: c,", "name: other,")
-        .replace("127.0.0.1:6443", "other");
-    let other = other.replace("cluster: c}", "cluster: other}");
-    let (folder, paths) = files(&[USED, &other]);
-    let list = std::env::join_paths(&paths).unwrap();
-    let server = |path: Option<&PathBuf>, context: &str, listed: bool| {
-        let choice = KubeconfigChoice {
-            path: path.cloned(),
-            context: Some(context.to_owned()),
-        };
-        let variable = |name: &str| (listed && name == "KUBECONFIG").then(|| list.clone());
-        let pod = || unreachable!("a service account is no context");
-        let found = SeedAccess::find(&choice, variable, pod);
-        found.map(|found| found.context.cluster.value.server.unwrap_or_default())
+async fn server(authority: &Authority) -> Arc<MemoryApi> {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .ok();
+    let options = Options {
+        admin_token: TOKEN.into(),
+        bookmark_interval: Duration::from_secs(86_400),
+        ..Options::default()
     };
-    assert_eq!(server(None, "other", true).unwrap(), "https://other");
-    assert_eq!(
-        server(paths.first(), "c", true).unwrap(),
-        "https://127.0.0.1:6443"
+    Arc::new(MemoryApi::start(authority, options).await.unwrap())
+}
+
+fn to(server: &Arc<MemoryApi>) -> Dialer {
+    let server = Arc::clone(server);
+    Dialer::new(move |_| ready(server.dial()))
+}
+
+impl Seed {
+    async fn start() -> Self {
+        let server = server(&Authority::new().unwrap()).await;
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("kubeconfig");
+        std::fs::write(&path, server.kubeconfig(TOKEN)).unwrap();
+        let choice = KubeconfigChoice::path(Some(&path));
+        let client = connect(to(&server), choice, &RequestCounter::default()).await;
+        Self {
+            client: client.unwrap(),
+            server,
+            folder,
+        }
+    }
+
+    /// So many requests meet a fault.
+    fn fails(&self, times: u64, fault: Fault) -> FaultId {
+        self.server.faults().add(When::any().times(times), fault)
+    }
+
+    async fn ask(&self) -> kube::Result<()> {
+        self.client.apiserver_version().await.map(drop)
+    }
+
+    /// Sends a request that gets no answer and is given up after this time.
+    async fn gives_up(&self, millis: u64) {
+        let lost = self.fails(1, Fault::Stall);
+        let answer = timeout(Duration::from_millis(millis), self.ask()).await;
+        answer.expect_err("no answer");
+        self.server.faults().remove(lost);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
+    const KEPT: u64 = 3;
+    // A request that nobody wants any more, and one that has had its time.
+    for (waited, new) in [(100, 0), (1000, 1)] {
+        let seed = Seed::start().await;
+        let all = CancellationToken::new();
+        let held = seed.fails(KEPT, Fault::Hold(all.clone()));
+        let release = seed.server.faults().met(held, KEPT).map(|()| all.cancel());
+        let (answers, ()) = tokio::join!(join_all((0..KEPT).map(|_| seed.ask())), release);
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(seed.server.connections().accepted, KEPT, "one for each");
+        seed.gives_up(waited).await;
+        if new > 0 {
+            // The network has forgotten them all, and tells nobody.
+            let forgotten = When::matches(|record| record.connection <= KEPT);
+            seed.server.faults().add(forgotten, Fault::Stall);
+        }
+        for _ in 0..KEPT {
+            seed.ask().await.unwrap();
+        }
+        // The one that was given up has ended its own, and the new one is kept in turn.
+        assert_eq!(seed.server.connections().accepted, KEPT + new);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_does_not_begin_or_stays_silent_is_given_up() {
+    for (fault, seconds) in [(Some(Fault::Stall), 30), (None, 240)] {
+        let (seed, begin) = (Seed::start().await, Instant::now());
+        if let Some(fault) = fault {
+            seed.fails(1, fault);
+        }
+        let version = seed.server.store().revision().to_string();
+        let secrets: Api<Secret> = Api::all(seed.client.clone());
+        if let Ok(watch) = secrets.watch(&WatchParams::default(), &version).await {
+            let end = watch.boxed().next().await;
+            assert!(matches!(end, Some(Err(_))), "{end:?}");
+        }
+        assert_eq!(begin.elapsed().as_secs(), seconds);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_silent_after_a_request_was_given_up_ends_after_30_s() {
+    let seed = Seed::start().await;
+    let version = seed.server.store().revision().to_string();
+    let params = WatchParams::default();
+    let secrets: Api<Secret> = Api::all(seed.client.clone());
+    let leases: Api<Lease> = Api::all(seed.client.clone());
+    let mut silent = secrets.watch(&params, &version).await.unwrap().boxed();
+    let mut lively = leases.watch(&params, &version).await.unwrap().boxed();
+    seed.gives_up(1000).await;
+    assert!(silent.next().now_or_never().is_none() && lively.next().now_or_never().is_none());
+    let lease = r#"{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": "a", "name": "one"}}"#;
+    seed.server.store().create(lease.parse().unwrap()).unwrap();
+    let event = lively.next().await;
+    assert!(matches!(event, Some(Ok(WatchEvent::Added(_)))), "{event:?}");
+    let begin = Instant::now();
+    let end = silent.next().await;
+    assert!(matches!(end, Some(Err(_))), "it is listed again: {end:?}");
+    assert_eq!(begin.elapsed().as_secs(), 30);
+    sleep(Duration::from_secs(60)).await;
+    assert!(
+        lively.next().now_or_never().is_none(),
+        "its connection lives"
     );
-    let [one, two] = ["0", "1"].map(|name| folder.path().join(name).display().to_string());
-    for (path, listed, looked_in) in [
-        (paths.first(), true, format!(" in kubeconfig {one}")),
-        (None, true, format!(" in kubeconfig {one}, {two}")),
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
+    let [authority, before] = [(); 2].map(|()| Authority::new().unwrap());
+    let server = server(&authority).await;
+    let folder = TempDir::new().unwrap();
+    let [file, token] = ["file", "token"].map(|name| folder.path().join(name));
+    std::fs::write(&token, TOKEN).unwrap();
+    // A pod's files, as kubelets mount them.
+    let mut pod = Config::new(server.url().parse().unwrap());
+    pod.root_cert = Some(Vec::new());
+    pod.root_cert_file = Some(file.clone());
+    pod.auth_info.token_file = Some(token.display().to_string());
+    for (pod, outdated, current) in [
         (
             None,
-            false,
-            ": no --kubeconfig, no KUBECONFIG, no $HOME/.kube/config".to_owned(),
+            api_server::kubeconfig(&server.url(), &before.pem(), TOKEN),
+            server.kubeconfig(TOKEN),
         ),
+        (None, server.kubeconfig("expired"), server.kubeconfig(TOKEN)),
+        (Some(pod), before.pem(), authority.pem()),
     ] {
-        let error = server(path, "gone", listed).unwrap_err().to_string();
-        assert_eq!(error, format!("there is no context \"gone\"{looked_in}"));
+        std::fs::write(&file, outdated).unwrap();
+        // Beside a pod's files nothing is found.
+        let path = pod.as_ref().map_or(&*file, |_| Path::new("/none"));
+        let choice = KubeconfigChoice::path(Some(path));
+        let access = pod.map_or_else(|| SeedAccess::read(&choice).unwrap(), SeedAccess::of_pod);
+        let counter = RequestCounter::default();
+        let connections = Connections::new(access, choice, to(&server), counter).await;
+        let connections = Arc::new(connections.unwrap());
+        let answers = async || {
+            let request = Request::get("/version").body(Body::empty()).unwrap();
+            let answer = Arc::clone(&connections).send(request).await;
+            answer.is_ok_and(|answer| answer.status().is_success())
+        };
+        // A file that is replaced does not exist for a moment.
+        std::fs::remove_file(&file).unwrap();
+        for _ in 0..2 {
+            advance(Duration::from_secs(1)).await;
+            assert!(!answers().await, "it is outdated");
+        }
+        std::fs::write(&file, current).unwrap();
+        advance(Duration::from_secs(1)).await;
+        assert!(!answers().await, "with what was read before");
+        assert!(answers().await, "with the new one");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubeconfig_that_cannot_be_used_is_refused_and_what_was_known_stays() {
+    let seed = Seed::start().await;
+    let (path, url) = (seed.folder.path().join("kubeconfig"), seed.server.url());
+    for (part, bad, name) in [
+        (&*url, url.trim_start_matches("https://"), "cluster.server"),
+        (&url, "localhost", "cluster.server"),
+        (&url, "/path", "cluster.server"),
+        (&url, "ftp://localhost", "cluster.server"),
+        (TOKEN, "\"s3cr3t\\u0001\"", "user.token"),
+    ] {
+        let bad = seed.server.kubeconfig(TOKEN).replace(part, bad);
+        std::fs::write(&path, bad).unwrap();
+        let choice = KubeconfigChoice::path(Some(&path));
+        let error = connect(to(&seed.server), choice, &RequestCounter::default()).await;
+        let error = error.err().expect(name);
+        let said = format!("{error:#} {error:?}");
+        assert!(said.contains(name) && !said.contains("s3cr3t"), "{said}");
+        // A request is not answered, so that what leads to the seed is read again.
+        advance(Duration::from_secs(1)).await;
+        seed.fails(1, Fault::CloseBefore);
+        seed.ask().await.expect_err("no answer");
+        seed.ask().await.expect("on another connection");
+    }
+}
+
+/// A connection that is answered with these bytes and ends; `None` is refused. Counts them.
+fn answering(bytes: Option<String>, count: &Arc<AtomicU64>) -> Dialer {
+    let count = Arc::clone(count);
+    Dialer::new(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let (ours, mut theirs) = duplex(1 << 16);
+        let bytes = bytes.clone();
+        let is_refused = bytes.is_none();
+        tokio::spawn(async move {
+            theirs.read_u8().await.ok();
+            theirs
+                .write_all(bytes.unwrap_or_default().as_bytes())
+                .await
+                .ok();
+        });
+        ready(if is_refused {
+            Err(io::Error::from(ErrorKind::ConnectionRefused))
+        } else {
+            Ok(ours)
+        })
+    })
+}
+
+#[tokio::test]
+async fn whatever_is_no_answer_is_told_and_counted_and_no_redirect_is_followed() {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .ok();
+    let mut registry = Registry::default();
+    let counter = RequestCounter::register(&mut registry);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("kubeconfig");
+    let url = format!("http://user:{TOKEN}@seed.example:6443");
+    std::fs::write(&path, api_server::kubeconfig(&url, "", TOKEN)).unwrap();
+    let head = |code: &str, rest: &str| Some(format!("HTTP/1.1 {code} It\r\n{rest}"));
+    let redirect = "location: http://elsewhere.example/version\r\ncontent-length: 0\r\n\r\n";
+    let status = "retry-after: 3\r\n\r\n{\"kind\": \"Status\", \"status\": \"Failure\", \"message\": \"storage\"}";
+    for (bytes, said) in [
+        (
+            None,
+            "no answer from seed.example:6443: client error (Connect): ",
+        ),
+        (
+            Some(String::new()),
+            "no answer from seed.example:6443: client error (SendRequest): ",
+        ),
+        (
+            Some("HTTP/1.1 100 Continue\r\n\r\n".repeat(20_000)),
+            "more than 262144 bytes came before the head of an answer",
+        ),
+        (head("302", redirect), ""),
+        (head("308", redirect), ""),
+        (
+            head("429", "retry-after: 3\r\n\r\nbusy"),
+            "busy, again in Some(3s)",
+        ),
+        (head("503", status), "storage, again in Some(3s)"),
+    ] {
+        let count = Arc::default();
+        let choice = KubeconfigChoice::path(Some(&path));
+        let client = connect(answering(bytes, &count), choice, &counter)
+            .await
+            .unwrap();
+        let error = client.apiserver_version().await.unwrap_err();
+        let text = match &error {
+            kube::Error::Api(status) => {
+                format!("{}, again in {:?}", status.message, retry_after(status))
+            }
+            error => with_causes(error),
+        };
+        assert!(text.contains(said), "{text}");
+        assert!(
+            !format!("{error} {error:?} {text}").contains(TOKEN),
+            "{text}"
+        );
+        assert_eq!(count.load(Ordering::Relaxed), 1, "{text}");
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    for (code, count) in [("<error>", 3), ("302", 1), ("429", 1), ("503", 1)] {
+        let line = format!(
+            "rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"seed.example:6443\"}} {count}\n"
+        );
+        assert!(text.contains(&line), "{text}");
+    }
+}
+
+/// The credentials of a user, with which the seed could be reached.
+async fn credentials(user: &str) -> Result<SeedCredentials> {
+    let text = format!(
+        "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
+         clusters: [{{name: c, cluster: {{server: 'https://c', insecure-skip-tls-verify: true}}}}], \
+         users: [{{name: u, user: {{{user}}}}}]}}"
+    );
+    let access = SeedAccess::new(&Document::parse(text.as_bytes(), None)?, None)?;
+    let credentials = SeedCredentials::of(access.context.user.as_ref()).await?;
+    access.route(&credentials, &Dialer::default())?;
+    Ok(credentials)
+}
+
+/// A user whose credentials are what a shell script prints, with a secret in its arguments and its
+/// environment.
+fn plugin(script: &str) -> String {
+    format!(
+        r#"exec: {{
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", {}, "hidden-argument"],
+            "env": [{{ "name": "TOKEN", "value": "hidden-word" }}], "interactiveMode": "Never",
+        }}"#,
+        json!(script)
+    )
+}
+
+/// A shell script that prints an ExecCredential.
+fn printing(status: serde_json::Value) -> String {
+    format!("cat <<'END'\n{}\nEND\n", json!({ "status": status }))
+}
+
+/// Each way to give this token to a user, with the name that an error has for it.
+fn users(token: &str, folder: &TempDir) -> [(&'static str, String); 5] {
+    let file = folder.path().join("token");
+    std::fs::write(&file, token).unwrap();
+    let oidc = json!({ "name": "oidc", "config": { "id-token": token } });
+    let lasting = json!({ "token": token, "expirationTimestamp": "2099-01-01T00:00:00Z" });
+    [
+        ("user.token", format!("token: {}", json!(token))),
+        ("user.tokenFile", format!("tokenFile: {}", file.display())),
+        ("id-token", format!("auth-provider: {oidc}")),
+        ("exec plugin", plugin(&printing(json!({ "token": token })))),
+        ("exec plugin", plugin(&printing(lasting))),
+    ]
+}
+
+#[tokio::test]
+async fn a_token_ends_before_a_line_break_and_is_refused_by_name_where_no_header_can_carry_it() {
+    let folder = TempDir::new().unwrap();
+    for (_, user) in users("t0k3n\n", &folder) {
+        let header = credentials(&user).await.unwrap().header().await.unwrap();
+        assert_eq!(header.unwrap(), "Bearer t0k3n", "{user}");
+    }
+    for (name, user) in users("s3cr3t\u{1}", &folder) {
+        let error = credentials(&user).await.err().expect(name);
+        let said = format!("{error:#} {error:?}");
+        assert!(said.contains(name) && !said.contains("s3cr3t"), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_file_is_read_again_each_minute() {
+    let folder = TempDir::new().unwrap();
+    let [_, (_, user), ..] = users("one", &folder);
+    let credentials = credentials(&user).await.unwrap();
+    for (content, seconds, token) in [("two", 59, "one"), ("two", 1, "two"), ("", 60, "two")] {
+        std::fs::write(folder.path().join("token"), content).unwrap();
+        advance(Duration::from_secs(seconds)).await;
+        let header = credentials.header().await.unwrap().unwrap();
+        assert_eq!(header, format!("Bearer {token}"), "{content}");
     }
 }
 
 #[tokio::test]
-async fn an_authority_that_was_rotated_in_a_pod_is_read_again() {
-    rustls::crypto::aws_lc_rs::default_provider()
-        .install_default()
-        .ok();
-    let [authority, before] = [(); 2].map(|()| Authority::new().unwrap());
-    let options = Options {
-        admin_token: "t0k3n".into(),
-        ..Options::default()
-    };
-    let server = MemoryApi::start(&authority, options).await.unwrap();
-    // As kubelets mount them.
-    let (folder, files) = files(&[&before.pem(), "t0k3n\n"]);
-    let mut config = Config::new(server.url().parse().unwrap());
-    config.root_cert = Some(Vec::new());
-    config.root_cert_file = Some(files[0].clone());
-    config.auth_info.token_file = Some(files[1].display().to_string());
-    // Nothing else is found.
-    let nowhere = KubeconfigChoice::path(Some(&folder.path().join("none")));
-    let access = SeedAccess::of_pod(config);
-    let connections = Connections::new(
-        access,
-        nowhere,
-        Dialer::default(),
-        RequestCounter::default(),
-    )
-    .await;
-    let connections = Arc::new(connections.unwrap());
-    let send = || {
-        let request = Request::get("/version").body(Body::empty()).unwrap();
-        Arc::clone(&connections).send(request)
-    };
-    send().await.expect_err("of another authority");
-    std::fs::write(&files[0], authority.pem()).unwrap();
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(1)).await;
-    tokio::time::resume();
-    send().await.expect_err("of what was read before");
-    assert_eq!(send().await.unwrap().status(), StatusCode::OK);
+async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
+    let folder = TempDir::new().unwrap();
+    let ran = folder.path().join("ran");
+    let fails = "echo hidden-answer; echo no login >&2; exit 3";
+    let once =
+        printing(json!({ "token": "hidden", "expirationTimestamp": "2020-01-01T00:00:00Z" }));
+    let works_once = format!(
+        "if mkdir {} 2>/dev/null; then {once}else {fails}; fi",
+        ran.display()
+    );
+    let certificate =
+        json!({ "clientCertificateData": "hidden-answer", "clientKeyData": "hidden-answer" });
+    for (script, expected) in [
+        (fails, "exec plugin failed (exit status: 3): no login"),
+        (
+            "echo hidden-answer: [",
+            "exec plugin printed no ExecCredential",
+        ),
+        (
+            &printing(certificate),
+            "the exec plugin's clientCertificateData holds no certificate in PEM",
+        ),
+        (&works_once, "exec plugin failed (exit status: 3): no login"),
+    ] {
+        let error = match credentials(&plugin(script)).await {
+            Ok(credentials) => credentials
+                .header()
+                .await
+                .expect_err("it worked once")
+                .into(),
+            Err(error) => error,
+        };
+        let said = format!("{error:#} {error:?}");
+        assert!(
+            said.contains(expected) && !said.contains("hidden"),
+            "{said}"
+        );
+    }
+    assert!(ran.exists(), "also the one that worked at first");
 }
