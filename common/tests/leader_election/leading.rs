@@ -2,111 +2,95 @@
 
 use std::time::Duration;
 
-use api_server::{Fault, When};
+use api_server::Fault;
+use common::events::Events;
 use common::leader_election::{Lost, campaign};
 use serde_json::json;
-use tokio::sync::oneshot::error::TryRecvError;
 use tokio::time::{Instant, advance, timeout};
 
-use crate::bed::{ElectionBed, LEASES, settings, soon};
-
-fn updates() -> When {
-    When::verb("update", LEASES)
-}
+use crate::bed::{Bed, GARDEN, LEASE, LEASE_DURATION, settings, soon};
+use crate::events::messages;
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_renews_by_put_alone_and_needs_no_reads() {
-    let bed = ElectionBed::start().await;
-    let replica = bed.leader().await;
+    let bed = Bed::start().await;
+    let one = bed.leader().await;
     let created = bed.lease();
-    assert_eq!((bed.count("create"), bed.count("update")), (1, 0));
-    assert_eq!(
-        (&created["holderIdentity"], &created["leaseTransitions"]),
-        (&json!("one"), &json!(0))
-    );
-    bed.server.requests().clear();
     bed.asked("update", 5).await;
-    let requests = bed.server.requests().all();
-    let is_put = |verb: &str, resource: &str| verb == "update" || resource == "events";
-    assert!(
-        requests
-            .iter()
-            .all(|record| is_put(&record.verb, &record.resource)),
-        "{requests:?}"
-    );
+    let asked = ["get", "create", "watch", "list", "patch"].map(|verb| bed.count(verb));
+    assert_eq!(asked, [1, 1, 0, 0, 0], "one look before it is created");
     let lease = bed.lease();
-    for field in ["acquireTime", "leaseTransitions"] {
-        assert_eq!(lease[field], created[field]);
-    }
-    replica.end().await;
     assert_eq!(
-        (
-            bed.lease()["holderIdentity"].as_str(),
-            &bed.lease()["leaseDurationSeconds"]
-        ),
-        (Some(""), &json!(1))
+        (&*bed.holder(), &lease["leaseTransitions"]),
+        ("one", &json!(0))
     );
+    assert_eq!(lease["acquireTime"], created["acquireTime"]);
+    one.end().await;
+    assert_eq!(bed.holder(), "");
+    let said = ["one became leader", "one stopped leading"].map(|text| format!("{LEASE}: {text}"));
+    assert_eq!(messages(&bed, GARDEN), said);
     bed.check();
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_the_lease_is_looked_at_in_the_rhythm_of_the_retry_period() {
+async fn a_released_lease_is_taken_at_once_and_is_looked_at_no_more_often_than_it_is_renewed() {
     // What a watch tells is not asked for.
-    for (fault, gets) in [
-        (None, 0..5),
-        (Some(Fault::status(500)), 5..30),
-        (Some(Fault::Stall), 5..30),
+    for (fault, gets, limit) in [
+        (None, 0..5, 500),
+        (Some(Fault::status(500)), 5..30, 2500),
+        (Some(Fault::Stall), 5..30, 5500),
     ] {
-        let bed = ElectionBed::start().await;
+        let bed = Bed::start().await;
         if let Some(fault) = &fault {
-            bed.fails(When::verb("watch", LEASES), fault);
+            bed.fails("watch", u64::MAX, fault);
         }
         let one = bed.leader().await;
-        let two = bed.replica("two", settings());
+        let two = bed.replica("two");
         bed.asked("update", 20).await;
         assert!(gets.contains(&bed.count("get")), "{fault:?}");
         one.end().await;
-        two.leads().await;
+        let taken = timeout(Duration::from_millis(limit), two.fence.opened()).await;
+        assert!(taken.is_ok(), "{fault:?}");
         two.end().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_vanishes_while_another_holds_it_is_made_again_only_after_his_time() {
-    let bed = ElectionBed::start().await;
-    bed.hold(20, 0);
-    let replica = bed.replica("one", settings());
+    let bed = Bed::start().await;
+    let hold = |renewals: u32| {
+        let lease = format!(
+            r#"{{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {{"namespace": "garden", "name": "{LEASE}"}},
+                "spec": {{"holderIdentity": "other", "leaseDurationSeconds": 20, "renewTime": "2026-01-01T00:00:0{renewals}.000000Z"}}}}"#
+        );
+        bed.server.store().apply(lease.parse().unwrap()).unwrap();
+    };
+    hold(0);
+    let one = bed.replica("one");
     bed.asked("watch", 1).await;
-    let begin = Instant::now();
     bed.delete();
     // A holder that makes it again is respected.
     advance(Duration::from_secs(15)).await;
-    bed.hold(20, 1);
-    assert!(
-        timeout(Duration::from_secs(19), replica.fence.opened())
-            .await
-            .is_err()
-    );
+    hold(1);
+    let begin = Instant::now();
+    let early = timeout(Duration::from_secs(19), one.fence.opened()).await;
+    early.expect_err("it is respected");
     bed.delete();
-    replica.leads().await;
+    one.leads().await;
     let waited = begin.elapsed().as_secs();
-    assert!((35..37).contains(&waited), "{waited}");
+    assert!((20..22).contains(&waited), "{waited}");
     assert_eq!(bed.lease()["leaseTransitions"], 0);
-    assert!(
-        bed.server.requests().total() < 12,
-        "{:?}",
-        bed.server.requests().all()
-    );
-    replica.end().await;
-    bed.check();
+    let asked = bed.server.requests().total();
+    assert!(asked < 12, "{asked} requests");
+    one.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_whose_work_computes_for_long_renews_all_the_same() {
-    let bed = ElectionBed::start().await;
-    let mut quick = settings();
+async fn the_lease_is_kept_and_renewed_until_the_work_has_ended() {
+    let bed = Bed::start().await;
+    let mut quick = settings(10);
     quick.retry_period = Duration::from_millis(100);
-    let (elector, fence) = bed.candidate("one", quick);
+    let (elector, fence) = bed.link("one").candidate(quick, Events::none());
     #[expect(
         clippy::disallowed_methods,
         reason = "work that does not let go of its thread"
@@ -118,18 +102,7 @@ async fn a_leader_whose_work_computes_for_long_renews_all_the_same() {
             assert!(fence.is_open());
             std::thread::sleep(Duration::from_millis(10));
         }
-    };
-    soon(campaign(elector, work)).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_lease_is_kept_until_the_work_has_ended() {
-    let bed = ElectionBed::start().await;
-    let (elector, fence) = bed.candidate("one", settings());
-    let work = async {
-        fence.opened().await;
-        bed.asked("update", 3).await;
-        assert_eq!((&*bed.holder(), fence.is_open()), ("one", true));
+        assert_eq!(bed.holder(), "one");
     };
     soon(campaign(elector, work)).await.unwrap();
     assert_eq!((&*bed.holder(), fence.is_open()), ("", false));
@@ -137,68 +110,52 @@ async fn the_lease_is_kept_until_the_work_has_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_lease_is_deleted_makes_it_again_and_leads_on() {
-    let bed = ElectionBed::start().await;
-    let replica = bed.leader().await;
+    let bed = Bed::start().await;
+    let one = bed.leader().await;
     for _ in 0..2 {
         bed.delete();
         bed.asked("create", 1).await;
         bed.asked("update", 2).await;
-        assert_eq!((&*bed.holder(), replica.fence.is_open()), ("one", true));
+        assert_eq!((&*bed.holder(), one.fence.is_open()), ("one", true));
     }
-    replica.end().await;
+    one.end().await;
     bed.check();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_survives_failures_that_are_shorter_than_its_deadline() {
-    for fault in [
-        Fault::status(500),
-        Fault::throttle(1),
-        Fault::CloseBefore,
-        Fault::CloseAfter,
-        Fault::Garbage,
-        Fault::Truncate,
-    ] {
-        let bed = ElectionBed::start().await;
-        let replica = bed.leader().await;
-        let id = bed.fails(updates().times(3), &fault);
-        // Somebody else's change costs nothing either.
-        bed.patch(json!({"metadata": {"labels": {"a": "b"}}, "spec": {"preferredHolder": "x"}}));
-        bed.asked("update", 6).await;
-        assert!(replica.fence.is_open(), "{fault:?}");
-        assert_eq!(bed.server.faults().hits(id), 3);
-        replica.end().await;
-        assert_eq!(
-            (&*bed.holder(), &bed.lease()["preferredHolder"]),
-            ("", &json!("x")),
-            "{fault:?}"
-        );
-        bed.check();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lease_is_given_up_whatever_becomes_of_the_last_requests() {
-    // Of the renewal that gets no answer, the server has applied nothing, or all.
-    for (fault, met) in [
+    for (fault, times) in [
+        (Fault::status(500), 3),
+        (Fault::throttle(1), 3),
+        (Fault::CloseBefore, 3),
+        (Fault::CloseAfter, 3),
+        (Fault::Garbage, 3),
+        (Fault::Truncate, 3),
         (Fault::Stall, 1),
         (Fault::StallAfter, 1),
-        (Fault::CloseAfter, 0),
     ] {
-        let bed = ElectionBed::start().await;
-        let replica = bed.leader().await;
-        let id = bed.fails(updates().once(), &fault);
-        soon(bed.server.faults().met(id, met)).await;
-        replica.end().await;
-        assert_eq!(&*bed.holder(), "", "{fault:?}");
+        let bed = Bed::start().await;
+        let one = bed.leader().await;
+        let failed = bed.fails("update", times, &fault);
+        // Somebody else's change costs nothing either.
+        bed.patch(r#"{"metadata": {"labels": {"a": "b"}}, "spec": {"preferredHolder": "x"}}"#);
+        bed.asked("update", 6).await;
+        assert!(one.fence.is_open(), "{fault:?}");
+        assert_eq!(bed.server.faults().hits(failed), times);
+        // It gives its Lease up whatever becomes of its release, or of a renewal without an answer.
+        let last = bed.fails("update", 1, &fault);
+        if times == 1 {
+            soon(bed.server.faults().met(last, 1)).await;
+        }
+        one.end().await;
+        let left = (bed.holder(), bed.lease()["preferredHolder"].take());
+        assert_eq!(left, (String::new(), json!("x")), "{fault:?}");
+        bed.check();
     }
-    let bed = ElectionBed::start().await;
-    let replica = bed.leader().await;
-    bed.link.cut(true);
-    let begin = Instant::now();
-    replica.end().await;
-    let took = begin.elapsed();
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    let one = Bed::start().await.leader().await;
+    one.link.cut(true);
+    let end = timeout(Duration::from_secs(5), one.end()).await;
+    end.expect("an end in time without an answer");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,37 +167,21 @@ async fn a_leader_that_cannot_renew_stops_at_its_deadline() {
         Fault::Stall,
         Fault::CloseBefore,
     ] {
-        let bed = ElectionBed::start().await;
-        let replica = bed.leader().await;
+        let bed = Bed::start().await;
+        let one = bed.leader().await;
         bed.asked("update", 2).await;
         let last = Instant::now();
-        bed.fails(updates(), &fault);
-        let lost = replica.loses().await;
+        bed.fails("update", u64::MAX, &fault);
+        let lost = one.ended().await.unwrap_err();
         assert!(matches!(lost, Lost::Expired(_)), "{fault:?}: {lost}");
         let held = last.elapsed().as_secs_f64();
         assert!((9.9..10.1).contains(&held), "{fault:?}: {held:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn work_ends_with_the_lead() {
-    let bed = ElectionBed::start().await;
-    let (elector, fence) = bed.candidate("one", settings());
-    let (work, mut ended) = tokio::sync::oneshot::channel::<()>();
-    let campaign = tokio::spawn(campaign(elector, async move {
-        let _until_dropped = work;
-        std::future::pending().await
-    }));
-    soon(fence.opened()).await;
-    assert_eq!(ended.try_recv(), Err(TryRecvError::Empty));
-    bed.patch(json!({"spec": {"holderIdentity": "other"}}));
-    let lost = soon(campaign).await.unwrap().unwrap_err();
-    assert!(
-        matches!(&lost, Lost::Taken(holder) if holder == "other"),
-        "{lost}"
-    );
-    assert!(!fence.is_open());
-    assert_eq!(ended.try_recv(), Err(TryRecvError::Closed));
-    assert_eq!(&*bed.holder(), "other");
-    bed.check();
+    // At once if another one holds the Lease.
+    let bed = Bed::start().await;
+    let one = bed.leader().await;
+    bed.patch(r#"{"spec": {"holderIdentity": "other"}}"#);
+    let lost = timeout(LEASE_DURATION / 3, one.ended()).await.unwrap();
+    assert!(matches!(lost, Err(Lost::Taken(holder)) if holder == "other"));
+    assert_eq!(bed.holder(), "other");
 }

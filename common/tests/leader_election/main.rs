@@ -7,6 +7,4 @@ mod events;
 #[cfg(test)]
 mod leading;
 #[cfg(test)]
-mod lossy_network;
-#[cfg(test)]
 mod schedules;
