@@ -126,6 +126,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use prometheus_client::encoding::text::encode;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -139,133 +140,69 @@ mod tests {
         contents.load(&Sample::default(), &[], |sample, _| sample.number)
     }
 
-    /// A folder as a kubelet lays it out: the file is a link through `..data`, which is turned.
-    struct Mounted {
-        folder: tempfile::TempDir,
-        version: u32,
+    /// Writes a file as a kubelet does: a folder of its own, to which the link `..data` is turned.
+    fn turn(folder: &Path, text: &str) {
+        let version = tempfile::tempdir_in(folder).unwrap().keep();
+        std::fs::write(version.join("config.yaml"), text).unwrap();
+        symlink(version, folder.join("..new")).unwrap();
+        std::fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
     }
 
-    impl Mounted {
-        fn new(text: &str) -> Self {
-            let mut mounted = Self {
-                folder: tempfile::tempdir().unwrap(),
-                version: 0,
-            };
-            mounted.turn(text);
-            symlink("..data/config.yaml", mounted.file()).unwrap();
-            mounted
-        }
-
-        fn file(&self) -> PathBuf {
-            self.folder.path().join("config.yaml")
-        }
-
-        fn turn(&mut self, text: &str) {
-            self.version += 1;
-            let version = format!("..{}", self.version);
-            let at = |name: &str| self.folder.path().join(name);
-            std::fs::create_dir(at(&version)).unwrap();
-            std::fs::write(at(&version).join("config.yaml"), text).unwrap();
-            symlink(&version, at("..new")).unwrap();
-            std::fs::rename(at("..new"), at("..data")).unwrap();
-        }
-    }
-
-    fn metric(registry: &Registry, line: &str) -> bool {
-        let mut text = String::new();
-        encode(&mut text, registry).unwrap();
-        text.lines().any(|found| found == line)
-    }
-
-    #[test]
-    fn what_is_remembered_of_the_file_is_what_was_applied() {
-        let says_something_else_each_time = Path::new("/proc/sys/kernel/random/uuid");
-        let text = |contents: &Contents| {
-            Ok(Loaded {
-                config: contents.text()?.to_owned(),
-                warnings: Vec::new(),
-            })
-        };
-        let (applied, file) = ConfigFile::open(says_something_else_each_time, text).unwrap();
-        assert_eq!(file.read.unwrap().text().unwrap(), applied);
+    async fn changes(file: &mut ConfigFile<i32>) -> Option<i32> {
+        timeout(POLL_INTERVAL * 3, file.next()).await.ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_valid_change_is_applied_and_an_invalid_one_refused() {
-        let mut mounted = Mounted::new("number: 1");
-        let (first, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
-        assert_eq!(first, 1);
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        turn(folder, "number: 1");
+        let (first, mut file) =
+            ConfigFile::open(&folder.join("..data/config.yaml"), number).unwrap();
         let mut registry = Registry::default();
         file.report_to(&mut registry, Events::none(), ObjectReference::default());
-
-        mounted.turn("number: one");
-        assert!(
-            tokio::time::timeout(POLL_INTERVAL * 3, file.next())
-                .await
-                .is_err(),
-            "refused"
-        );
-        assert!(metric(&registry, "dwd_config_refused 1"));
-        assert!(
-            metric(&registry, "dwd_config_reloads_total{result=\"refused\"} 1"),
-            "refused once, however often it is looked at"
-        );
-
-        mounted.turn("number: 2");
-        assert_eq!(file.next().await, 2);
-        assert!(metric(&registry, "dwd_config_refused 0"));
-        assert!(metric(
-            &registry,
-            "dwd_config_reloads_total{result=\"taken\"} 1"
-        ));
+        let shown = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).unwrap();
+            let mut lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+            lines.sort_unstable();
+            lines.join(" ")
+        };
+        assert_eq!((first, changes(&mut file).await), (1, None));
+        turn(folder, "number: one");
+        assert_eq!(changes(&mut file).await, None);
+        // Refused once, however often it is looked at.
+        let refused = r#"dwd_config_refused 1 dwd_config_reloads_total{result="refused"} 1 dwd_config_reloads_total{result="taken"} 0"#;
+        assert_eq!(shown(), refused);
+        turn(folder, "number: 2");
+        assert_eq!(changes(&mut file).await, Some(2));
+        let taken = r#"dwd_config_refused 0 dwd_config_reloads_total{result="refused"} 1 dwd_config_reloads_total{result="taken"} 1"#;
+        assert_eq!(shown(), taken);
+        // One that goes away changes nothing, and is applied again when it is back.
+        std::fs::remove_file(folder.join("..data")).unwrap();
+        assert_eq!(changes(&mut file).await, None);
+        turn(folder, "number: 2");
+        assert_eq!(changes(&mut file).await, Some(2));
     }
 
-    #[test]
-    fn a_named_pipe_in_place_of_the_file_is_refused_without_a_wait() {
-        let mounted = Mounted::new("number: 1");
-        let (_, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
-        std::fs::remove_file(mounted.file()).unwrap();
-        let made = std::process::Command::new("mkfifo")
-            .arg(mounted.file())
-            .status();
+    #[tokio::test(start_paused = true)]
+    async fn a_named_pipe_in_place_of_the_file_is_refused_without_a_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.yaml");
+        std::fs::write(&path, "number: 1").unwrap();
+        let (_, mut file) = ConfigFile::open(&path, number).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
-        let path = mounted.file();
-        let (sender, receiver) = std::sync::mpsc::channel();
-        // A thread of its own, which a read of the pipe would hold for ever.
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_time()
-                .start_paused(true)
-                .build()
-                .unwrap();
-            let changed = runtime
-                .block_on(async { tokio::time::timeout(POLL_INTERVAL * 3, file.next()).await })
-                .is_ok();
-            let refused = ConfigFile::open(&path, number).err();
-            sender.send((changed, file.refused()(), refused)).unwrap();
-        });
-        let (changed, refused, error) = receiver
-            .recv_timeout(Duration::from_secs(30))
-            .expect("an answer");
-        assert_eq!((changed, refused), (false, true));
-        let error = error.expect("refused").to_string();
+        // If one of these opens the pipe, it waits for ever.
+        assert_eq!((changes(&mut file).await, file.refused()()), (None, true));
+        let error = ConfigFile::open(&path, number)
+            .err()
+            .expect("refused")
+            .to_string();
         assert!(
             error.ends_with("config.yaml: not a regular file"),
             "{error}"
         );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_file_that_goes_away_changes_nothing_and_is_applied_again_when_it_is_back() {
-        let mut mounted = Mounted::new("number: 1");
-        let (_, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
-        std::fs::remove_file(mounted.folder.path().join("..data")).unwrap();
-        assert!(
-            tokio::time::timeout(POLL_INTERVAL * 3, file.next())
-                .await
-                .is_err()
-        );
-        mounted.turn("number: 3");
-        assert_eq!(file.next().await, 3);
     }
 }

@@ -335,157 +335,119 @@ fn entries<V>(objects: &ByNamespace<V>) -> impl Iterator<Item = (Key, &Arc<V>)> 
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use tokio::time::sleep;
+    use tokio::time::advance;
 
     use super::*;
-
-    /// A view whose watch is in the hands of a test.
-    struct Watched<'v> {
-        view: &'v View<()>,
-        writer: ViewWriter<'v, ()>,
-    }
-
-    impl<'v> Watched<'v> {
-        fn new(view: &'v View<()>) -> Self {
-            let writer = ViewWriter {
-                view,
-                list_began_at: 0,
-                changes: None,
-            };
-            Self { view, writer }
-        }
-
-        async fn lists(&mut self) {
-            self.writer.list_begins();
-            self.shows(Change::Listed(Listed::new())).await;
-        }
-
-        async fn shows(&mut self, change: Change<()>) {
-            self.writer.handle(change).await;
-        }
-
-        /// Whether all that is asked for is listed, and whether a list is asked for.
-        fn is_listed(&mut self) -> (bool, bool) {
-            let asked = self.writer.relist_requested().now_or_never().is_some();
-            (self.view.listed_at().is_some(), asked)
-        }
-    }
 
     fn view() -> Arc<View<()>> {
         View::new("secrets", &UnreadableObjects::default())
     }
 
+    fn writer(view: &View<()>) -> ViewWriter<'_, ()> {
+        ViewWriter {
+            view,
+            list_began_at: 0,
+            changes: None,
+        }
+    }
+
+    /// What happens, and how the view then is; `begin` and `listed` are of a list, `heal` asks for
+    /// one after an interruption.
+    async fn check(story: &str) {
+        let (view, start) = (view(), Instant::now());
+        let mut writer = writer(&view);
+        for line in story.trim().lines() {
+            let (steps, expected) = line.split_once("->").expect(line);
+            for step in steps.split_whitespace() {
+                match step {
+                    "begin" => writer.list_begins(),
+                    "listed" => writer.handle(Change::Listed(Listed::new())).await,
+                    "watched" => writer.handle(Change::Watched).await,
+                    "ended" => writer.handle(Change::Ended).await,
+                    "lost" => writer.handle(Change::Lost).await,
+                    "relist" => view.relist(),
+                    "heal" => assert!(view.relist_after_interruptions().now_or_never().is_none()),
+                    time => {
+                        let seconds = time.trim_end_matches('s').parse().expect(line);
+                        advance(Duration::from_secs(seconds)).await;
+                    }
+                }
+            }
+            let live = view.live_since().map(|since| (since - start).as_secs());
+            let wanted = writer.relist_requested().now_or_never();
+            let state = [
+                view.is_known().then(|| "known".to_owned()),
+                live.map(|seconds| format!("live since {seconds}s")),
+                view.listed_at().map(|_| "listed".to_owned()),
+                wanted.map(|()| "list wanted".to_owned()),
+            ];
+            let state: Vec<_> = state.into_iter().flatten().collect();
+            assert_eq!(state.join(", "), expected.trim(), "{line}");
+        }
+    }
+
     #[tokio::test]
     async fn what_a_view_has_handed_out_stays_as_it_was_and_is_the_same_until_something_changes() {
         let view = view();
-        let mut watched = Watched::new(&view);
+        let mut writer = writer(&view);
         let key = |namespace: &str, name: &str| Key {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         };
-        watched.shows(Change::Applied(key("a", "one"), ())).await;
+        writer.handle(Change::Applied(key("a", "one"), ())).await;
         let before = view.all_in("a");
-        watched.shows(Change::Applied(key("b", "other"), ())).await;
+        writer.handle(Change::Applied(key("b", "other"), ())).await;
         assert!(
             Arc::ptr_eq(&before, &view.all_in("a")),
             "nothing has changed there"
         );
-        watched.shows(Change::Applied(key("a", "two"), ())).await;
-        watched.shows(Change::Gone(key("a", "one"))).await;
-        watched.shows(Change::Gone(key("a", "unknown"))).await;
+        writer.handle(Change::Applied(key("a", "two"), ())).await;
+        for (namespace, name) in [("a", "one"), ("a", "unknown"), ("b", "other")] {
+            writer.handle(Change::Gone(key(namespace, name))).await;
+        }
         assert!(before.keys().eq(["one"]) && view.all_in("a").keys().eq(["two"]));
-        watched.shows(Change::Gone(key("b", "other"))).await;
-        let unreadable = Listed::from([(
-            "a".to_owned(),
-            BTreeMap::from([("two".to_owned(), None), ("three".to_owned(), None)]),
-        )]);
-        watched.shows(Change::Listed(unreadable)).await;
-        assert_eq!(
-            view.all()
-                .into_iter()
-                .map(|(key, _)| key)
-                .collect::<Vec<_>>(),
-            [key("a", "two")]
-        );
+        // Neither of these can be read.
+        let names = ["two", "three"].map(|name| (name.to_owned(), None));
+        let listed = Listed::from([("a".to_owned(), BTreeMap::from(names))]);
+        writer.handle(Change::Listed(listed)).await;
+        assert_eq!(view.all(), [(key("a", "two"), Arc::new(()))]);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn only_a_list_that_began_later_answers_a_request_for_one() {
-        let view = view();
-        let mut watched = Watched::new(&view);
-        watched.writer.list_begins();
-        view.relist();
-        watched.shows(Change::Listed(Listed::new())).await;
-        // It is older, but all there is.
-        assert_eq!(
-            (watched.is_listed(), view.live_since().is_some()),
-            ((false, true), true)
-        );
-        watched.lists().await;
-        assert_eq!(watched.is_listed(), (true, false));
-        let live_since = view.live_since();
-        // Several requests are answered together.
-        (0..3).for_each(|_| view.relist());
-        assert_eq!(watched.is_listed(), (false, true));
-        watched.lists().await;
-        assert_eq!(watched.is_listed(), (true, false));
-        assert_eq!(view.live_since(), live_since, "nothing was missed");
-        // A list that broke off answers nothing.
-        watched.writer.list_begins();
-        view.relist();
-        watched.shows(Change::Lost).await;
-        assert_eq!(watched.is_listed(), (false, true));
-        watched.lists().await;
-        assert_eq!(watched.is_listed(), (true, false));
+        // The first is older, but all there is; several requests are answered together, and a list
+        // that broke off answers none.
+        let story = "
+            begin relist listed  -> known, live since 0s, list wanted
+            begin 5s listed      -> known, live since 0s, listed
+            relist relist relist -> known, live since 0s, list wanted
+            begin listed         -> known, live since 0s, listed
+            begin relist lost    -> known, list wanted
+            begin listed         -> known, live since 5s, listed";
+        check(story).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_not_observed_for_a_minute_is_unknown_also_while_it_is_listed_again() {
-        let view = view();
-        let mut watched = Watched::new(&view);
-        watched.lists().await;
-        watched.shows(Change::Watched).await;
-        let live_since = view.live_since();
-        sleep(10 * MAX_BLIND).await;
-        assert!(view.is_known() && live_since.is_some());
-        watched.shows(Change::Ended).await;
-        watched.writer.list_begins();
-        sleep(MAX_BLIND - Duration::from_secs(1)).await;
-        assert!(view.is_known() && view.live_since() == live_since);
-        sleep(Duration::from_secs(1)).await;
-        assert!(!view.is_known() && view.live_since().is_none());
         // The time before the break was noticed counts.
-        watched.shows(Change::Lost).await;
-        assert!(!view.is_known());
-        watched.lists().await;
-        assert!(
-            view.is_known() && view.live_since() > live_since,
-            "it was interrupted"
-        );
+        let story = "
+            begin listed watched 600s -> known, live since 0s, listed
+            ended begin 59s           -> known, live since 0s, listed
+            1s                        -> listed
+            lost 1s                   -> listed
+            begin listed              -> known, live since 661s, listed";
+        check(story).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_ordinary_end_of_a_watch_is_no_interruption_and_a_break_is_one_also_without_a_list()
     {
-        let view = view();
-        let mut watched = Watched::new(&view);
-        watched.lists().await;
-        watched.shows(Change::Watched).await;
-        let live_since = view.live_since();
-        for (change, interrupts) in [(Change::Ended, false), (Change::Lost, true)] {
-            watched.shows(change).await;
-            sleep(Duration::from_secs(1)).await;
-            watched.shows(Change::Watched).await;
-            let is_listed = watched.is_listed();
-            assert_eq!(
-                (view.live_since() > live_since, is_listed),
-                (interrupts, (!interrupts, false))
-            );
-        }
-        assert!(view.relist_after_interruptions().now_or_never().is_none());
-        assert_eq!(watched.is_listed(), (false, true));
-        watched.lists().await;
-        assert!(view.relist_after_interruptions().now_or_never().is_none());
-        assert_eq!(watched.is_listed(), (true, false), "once");
+        let story = "
+            begin listed 1s watched -> known, live since 0s, listed
+            ended 1s watched        -> known, live since 0s, listed
+            lost 1s watched         -> known, live since 3s
+            heal                    -> known, live since 3s, list wanted
+            begin listed heal       -> known, live since 3s, listed";
+        check(story).await;
     }
 }

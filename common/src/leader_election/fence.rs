@@ -70,60 +70,39 @@ impl Fence {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use super::*;
-
-    const MOMENT: Duration = Duration::from_secs(10);
-
-    fn closed() -> (Arc<Followed<Election>>, Fence) {
-        let election = Arc::<Followed<Election>>::default();
-        (Arc::clone(&election), Fence::new(election))
-    }
-
-    fn open_until(election: &Followed<Election>, end: Instant) {
-        election.change(|election| election.leads_until = Some(end));
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_fence_closes_by_itself_unless_it_is_moved() {
-        let (election, fence) = closed();
-        assert!(!fence.is_open());
-        open_until(&election, Instant::now() + MOMENT);
-        fence.opened().await;
-        assert!(fence.is_open());
-        tokio::time::advance(MOMENT / 2).await;
-        open_until(&election, Instant::now() + MOMENT);
-        tokio::time::advance(MOMENT - Duration::from_millis(1)).await;
-        assert!(fence.is_open());
-        tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(!fence.is_open());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_under_way_ends_with_the_fence_and_not_with_an_end_that_was_put_off() {
-        let (election, fence) = closed();
-        assert_eq!(
-            fence.while_open(async { 1 }).await,
-            None,
-            "closed from the beginning"
-        );
-        let begin = Instant::now();
-        open_until(&election, begin + MOMENT);
-        let put_off = async {
-            sleep_until(begin + MOMENT / 2).await;
-            open_until(&election, begin + 2 * MOMENT);
+        let election = Arc::<Followed<Election>>::default();
+        let (fence, start) = (Fence::new(Arc::clone(&election)), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let open_until = |end: Option<u64>| {
+            election.change(|election| election.leads_until = end.map(after));
         };
-        let (ended, ()) = tokio::join!(fence.while_open(std::future::pending::<()>()), put_off);
-        assert_eq!((ended, Instant::now()), (None, begin + 2 * MOMENT));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn closing_ends_what_is_under_way_at_once() {
-        let (election, fence) = closed();
-        let begin = Instant::now();
-        open_until(&election, begin + MOMENT);
-        let close = async { election.change(|election| election.leads_until = None) };
-        let (ended, ()) = tokio::join!(fence.while_open(std::future::pending::<()>()), close);
-        assert_eq!((ended, Instant::now()), (None, begin));
+        assert_eq!(
+            (fence.is_open(), fence.while_open(async { 1 }).await),
+            (false, None)
+        );
+        // What is under way ends with the fence, and not with an end that was put off.
+        for (end, moved_at, new_end, closed_at) in [
+            (10, 5, Some(20), 20),
+            (30, 25, Some(28), 28),
+            (40, 35, None, 35),
+        ] {
+            open_until(Some(end));
+            fence.opened().await;
+            let moved = async {
+                sleep_until(after(moved_at)).await;
+                assert!(fence.is_open());
+                open_until(new_end);
+            };
+            let (ended, ()) = tokio::join!(fence.while_open(pending::<()>()), moved);
+            let state = (ended, Instant::now(), fence.is_open());
+            assert_eq!(state, (None, after(closed_at), false));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -95,113 +95,89 @@ impl ObservedLease {
 mod tests {
     use super::*;
 
-    const OTHERS: &str = r#"{"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}"#;
-
-    const NOON: &str = "2023-11-14T12:00:00.123456Z";
-
-    fn noon() -> MicroTime {
-        MicroTime(NOON.parse().unwrap())
-    }
-
+    /// Stamps are written as years.
     fn spec(json: &str) -> LeaseSpec {
-        serde_json::from_str(json).unwrap()
+        let stamped = json.replace("0\"", "0-01-01T00:00:00.000000Z\"");
+        serde_json::from_str(&stamped).unwrap()
     }
 
-    /// Seconds from the last sight until this candidate may take a Lease that was seen so, at these
-    /// seconds.
-    fn taken_after(seen: &[(u64, LeaseSpec)]) -> u64 {
-        let (start, mut observed) = (Instant::now(), ObservedLease::default());
-        let mut now = start;
-        for (seconds, spec) in seen {
-            now = start + Duration::from_secs(*seconds);
-            let lease = Lease {
-                spec: Some(spec.clone()),
-                ..Lease::default()
-            };
-            observed.update(&lease, now);
-        }
-        let end = observed.held_until("me", now).unwrap_or(now);
-        assert_eq!(observed.held_until("me", end), None);
-        (end - now).as_secs()
+    fn shown(spec: &LeaseSpec) -> String {
+        let json = serde_json::to_string(spec).unwrap();
+        json.replace("-01-01T00:00:00.000000Z", "")
     }
+
+    /// What is seen at which seconds, and when a candidate may take the Lease, counted from the last
+    /// of them.
+    const SIGHTS: &str = r#"
+        100 {"holderIdentity":"other","leaseDurationSeconds":15,"renewTime":"2020"} -> 15
+        114 {"holderIdentity":"other","leaseDurationSeconds":15,"renewTime":"2020"} -> 1
+        115 {"holderIdentity":"other","leaseDurationSeconds":15,"renewTime":"2020"} -> 0
+        120 {"holderIdentity":"other","leaseDurationSeconds":15,"renewTime":"1990"} -> 15
+        125 {"holderIdentity":"other","leaseDurationSeconds":15,"renewTime":"1980"} -> 15
+        126 {"holderIdentity":"","leaseDurationSeconds":1,"renewTime":"1980"}       -> 0
+        130 {"holderIdentity":"other","leaseDurationSeconds":0,"renewTime":"2020"}  -> 0
+        140 {"holderIdentity":"other","leaseDurationSeconds":-5,"renewTime":"2020"} -> 0
+        150 {"holderIdentity":"other","renewTime":"2020"}                           -> 0
+        160 {"holderIdentity":"me","leaseDurationSeconds":15,"renewTime":"2020"}    -> 0"#;
 
     #[test]
     fn a_foreign_lease_is_left_alone_for_its_whole_duration_however_old_its_stamp_looks() {
-        let held = || spec(OTHERS);
-        let renewed = spec(&OTHERS.replace("2020", "1999"));
-        let lasting = |duration| spec(&OTHERS.replace("15", duration));
-        for (seen, expected) in [
-            (&[][..], 0),
-            (
-                &[(
-                    0,
-                    spec(r#"{"holderIdentity": "", "leaseDurationSeconds": 1}"#),
-                )],
-                0,
-            ),
-            (&[(0, spec(&OTHERS.replace("other", "me")))], 0),
-            (&[(100, held())], 15),
-            // Seeing the same record again is no renewal.
-            (&[(100, held()), (114, held())], 1),
-            (&[(100, held()), (115, held())], 0),
-            // Every change is a sign of life.
-            (&[(0, held()), (10, renewed)], 15),
-            (&[(0, lasting("null"))], 0),
-            (&[(0, lasting("0"))], 0),
-            (&[(0, lasting("-5"))], 0),
-            (&[(0, held()), (1, released(held(), noon()))], 0),
-        ] {
-            assert_eq!(taken_after(seen), expected, "{seen:?}");
+        let (start, mut observed) = (Instant::now(), ObservedLease::default());
+        assert_eq!(observed.held_until("me", start), None);
+        for line in SIGHTS.trim().lines() {
+            let (seen, expected) = line.split_once("->").expect(line);
+            let (seconds, seen) = seen.trim().split_once(' ').expect(line);
+            let now = start + Duration::from_secs(seconds.parse().expect(line));
+            let lease = Lease {
+                spec: Some(spec(seen)),
+                ..Lease::default()
+            };
+            observed.update(&lease, now);
+            let end = observed.held_until("me", now).unwrap_or(now);
+            assert_eq!((end - now).as_secs().to_string(), expected.trim(), "{line}");
+            assert_eq!(observed.held_until("me", end), None, "{line}");
         }
     }
 
     #[test]
     fn fields_that_are_not_ours_survive() {
-        let mine = |transitions| {
-            let mine = r#"{"holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": COUNT, "acquireTime": "NOON", "renewTime": "NOON"}"#;
-            mine.replace("COUNT", &i32::to_string(&transitions))
-                .replace("NOON", NOON)
-        };
-        let renewed = mine(3).replacen(NOON, "2020-01-01T00:00:00.000000Z", 1);
-        let earlier = renewed.replace(NOON, "2021-01-01T00:00:00.000000Z");
-        let with = |spec: &str, fields: &str| spec.replace('}', fields);
-        for (before, after) in [
+        for (before, held) in [
             // The first holder of a new Lease is no transition.
-            ("{}", mine(0)),
-            (r#"{"leaseDurationSeconds": 1}"#, mine(1)),
-            (OTHERS, mine(1)),
-            (&with(OTHERS, r#", "leaseTransitions": 3}"#), mine(4)),
             (
-                &with(OTHERS, r#", "leaseTransitions": 2147483647}"#),
-                mine(i32::MAX),
+                "{}",
+                r#"{"acquireTime":"2000","holderIdentity":"me","leaseDurationSeconds":15,"leaseTransitions":0,"renewTime":"2000"}"#,
             ),
             (
-                &with(OTHERS, r#", "strategy": "x", "preferredHolder": "y"}"#),
-                with(&mine(1), r#", "strategy": "x", "preferredHolder": "y"}"#),
+                r#"{"holderIdentity":"other","leaseDurationSeconds":15,"renewTime":"2020"}"#,
+                r#"{"acquireTime":"2000","holderIdentity":"me","leaseDurationSeconds":15,"leaseTransitions":1,"renewTime":"2000"}"#,
             ),
-            (&earlier, renewed),
+            (
+                r#"{"holderIdentity":"","leaseTransitions":2147483647,"preferredHolder":"y","strategy":"x"}"#,
+                r#"{"acquireTime":"2000","holderIdentity":"me","leaseDurationSeconds":15,"leaseTransitions":2147483647,"preferredHolder":"y","renewTime":"2000","strategy":"x"}"#,
+            ),
+            (
+                r#"{"acquireTime":"1990","holderIdentity":"me","leaseDurationSeconds":15,"leaseTransitions":3,"renewTime":"1990"}"#,
+                r#"{"acquireTime":"1990","holderIdentity":"me","leaseDurationSeconds":15,"leaseTransitions":3,"renewTime":"2000"}"#,
+            ),
         ] {
-            let (held, after) = (
-                held_by(spec(before), "me", Duration::from_secs(15), noon()),
-                spec(&after),
-            );
-            assert_eq!(held, after, "{before}");
-            let free = LeaseSpec {
-                holder_identity: Some(String::new()),
-                lease_duration_seconds: Some(1),
-                acquire_time: after.renew_time.clone(),
-                ..after
+            let now = MicroTime("2000-01-01T00:00:00Z".parse().unwrap());
+            let lasting = |millis| {
+                held_by(
+                    spec(before),
+                    "me",
+                    Duration::from_millis(millis),
+                    now.clone(),
+                )
             };
-            assert_eq!(released(held, noon()), free, "{before}");
-        }
-        for (millis, seconds) in [(200, 1), (3000, 3), (3001, 4)] {
-            let held = held_by(
-                LeaseSpec::default(),
-                "me",
-                Duration::from_millis(millis),
-                noon(),
-            );
-            assert_eq!(held.lease_duration_seconds, Some(seconds));
+            assert_eq!(shown(&lasting(15_000)), held);
+            let free = held
+                .replace("\"me\"", "\"\"")
+                .replace(":15", ":1")
+                .replace("1990", "2000");
+            assert_eq!(shown(&released(lasting(15_000), now.clone())), free);
+            for (millis, seconds) in [(200, 1), (3000, 3), (3001, 4)] {
+                assert_eq!(lasting(millis).lease_duration_seconds, Some(seconds));
+            }
         }
     }
 }

@@ -128,112 +128,94 @@ fn split_port(entry: &str) -> (&str, Option<&str>) {
 mod tests {
     use super::*;
 
-    /// The proxy for a server, with these variables.
-    fn proxy(server: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+    /// What `NO_PROXY` says, a server, and whether the proxy leads there.
+    const NO_PROXY: &str = "
+        *                            | seed.example       | no
+        other, * ,x                  | seed.example       | no
+        *x                           | seed.example       | yes
+        seed.example                 | seed.example:6443  | no
+        SEED.example                 | api.seed.EXAMPLE   | no
+        seed.example                 | otherseed.example  | yes
+        .seed.example                | seed.example       | yes
+        .seed.example                | api.seed.example   | no
+        *.seed.example               | seed.example       | yes
+        *.seed.example               | a.b.seed.example   | no
+        other.example , seed.example | seed.example       | no
+        other.example,,              | seed.example       | yes
+        seed.example:6443            | seed.example:6443  | no
+        seed.example:6443            | seed.example       | yes
+        seed.example:443             | seed.example       | no
+        :443                         | seed.example       | yes
+        10.0.0.1                     | 10.0.0.1:6443      | no
+        10.0.0.1:6443                | 10.0.0.1:6443      | no
+        10.0.0.1:443                 | 10.0.0.1:6443      | yes
+        10.0.0.0/8                   | 10.9.9.9           | no
+        10.0.0.0/8                   | 11.9.9.9           | yes
+        10.0.0.0/8                   | 10.example         | yes
+        fd00::1                      | [fd00::1]:6443     | no
+        [fd00::1]:6443               | [fd00::1]:6443     | no
+        [fd00::1]:443                | [fd00::1]:6443     | yes
+        fd00::/8                     | [fd12::1]          | no
+                                     | 10.0.0.1           | yes
+                                     | localhost.example  | yes
+                                     | [::2]              | yes
+                                     | 127.0.0.1:6443     | no, to this machine
+                                     | 127.8.0.1          | no, to this machine
+                                     | localhost:6443     | no, to this machine
+                                     | LOCALHOST          | no, to this machine
+                                     | [::1]:6443         | no, to this machine
+                                     | [::ffff:127.0.0.1] | no, to this machine";
+
+    /// A server, a variable and its value, and the proxy. An error does not show it: it may carry a
+    /// password.
+    const PROXIES: &str = "
+        https://a | HTTPS_PROXY | proxy:3128                | http://proxy:3128/
+        https://a | https_proxy | http://proxy:3128         | http://proxy:3128/
+        https://a | HTTPS_PROXY | socks5://proxy:1080       | socks5://proxy:1080/
+        https://a | HTTPS_PROXY |                           | none
+        https://a | HTTP_PROXY  | proxy:3128                | none
+        http://a  | HTTP_PROXY  | proxy:3128                | http://proxy:3128/
+        https://a | ALL_PROXY   | proxy:3128                | none
+        https://a | HTTPS_PROXY | ftp://user:s3cr3t@proxy:1 | HTTPS_PROXY is no URL of an http, https or socks5 proxy
+        https://a | HTTPS_PROXY | http://                   | HTTPS_PROXY is no URL of an http, https or socks5 proxy
+        https://a | HTTPS_PROXY | http://user:s3cr3t@ /     | HTTPS_PROXY is no URL of an http, https or socks5 proxy";
+
+    /// The proxy for a server, or what is wrong; the values of variables have blanks around them.
+    fn proxy(server: &str, variables: [(&str, &str); 2]) -> String {
         let variable = |name: &str| {
-            let set = variables.iter().find(|(known, _)| *known == name);
-            set.map(|(_, value)| (*value).to_owned())
+            let (_, value) = variables.iter().find(|(known, _)| *known == name)?;
+            Some(format!(" {value} "))
         };
-        let proxy = proxy_of(&server.parse().unwrap(), variable);
-        let proxy = proxy.map(|proxy| proxy.map(|proxy| proxy.uri().to_string()));
-        proxy.map_err(|error| error.to_string())
+        match proxy_of(&server.parse().unwrap(), variable) {
+            Ok(proxy) => proxy.map_or("none".to_owned(), |proxy| proxy.uri().to_string()),
+            Err(error) => error.to_string(),
+        }
     }
 
     #[test]
     fn no_proxy_is_read_as_by_go() {
-        for (no_proxy, server, is_used) in [
-            ("*", "seed.example", false),
-            ("other, * ,x", "seed.example", false),
-            ("*x", "seed.example", true),
-            ("seed.example", "seed.example:6443", false),
-            ("SEED.example", "api.seed.EXAMPLE", false),
-            ("seed.example", "otherseed.example", true),
-            (".seed.example", "seed.example", true),
-            (".seed.example", "api.seed.example", false),
-            ("*.seed.example", "seed.example", true),
-            ("*.seed.example", "a.b.seed.example", false),
-            (" other.example , seed.example ", "seed.example", false),
-            ("other.example,,", "seed.example", true),
-            ("seed.example:6443", "seed.example:6443", false),
-            ("seed.example:6443", "seed.example", true),
-            ("seed.example:443", "seed.example", false),
-            (":443", "seed.example", true),
-            ("10.0.0.1", "10.0.0.1:6443", false),
-            ("10.0.0.1:6443", "10.0.0.1:6443", false),
-            ("10.0.0.1:443", "10.0.0.1:6443", true),
-            ("10.0.0.0/8", "10.9.9.9", false),
-            ("10.0.0.0/8", "11.9.9.9", true),
-            ("10.0.0.0/8", "10.example", true),
-            ("fd00::1", "[fd00::1]:6443", false),
-            ("[fd00::1]:6443", "[fd00::1]:6443", false),
-            ("[fd00::1]:443", "[fd00::1]:6443", true),
-            ("fd00::/8", "[fd12::1]", false),
-            // None leads to this machine.
-            ("", "127.0.0.1:6443", false),
-            ("", "127.8.0.1", false),
-            ("", "localhost:6443", false),
-            ("", "LOCALHOST", false),
-            ("", "[::1]:6443", false),
-            ("", "[::ffff:127.0.0.1]", false),
-            ("", "10.0.0.1", true),
-            ("", "localhost.example", true),
-            ("", "[::2]", true),
-        ] {
+        for row in NO_PROXY.trim_matches('\n').lines() {
+            let [no_proxy, server, used] = row.split('|').collect::<Vec<_>>()[..] else {
+                panic!("{row}")
+            };
             let variables = [("HTTPS_PROXY", "http://proxy:3128"), ("NO_PROXY", no_proxy)];
-            let proxy = proxy(&format!("https://{server}"), &variables).unwrap();
-            assert_eq!(proxy.is_some(), is_used, "{no_proxy:?} {server}");
+            let proxy = proxy(&format!("https://{}", server.trim()), variables);
+            assert_eq!(
+                proxy == "none",
+                used.trim_start().starts_with("no"),
+                "{row}"
+            );
         }
     }
 
     #[test]
     fn the_proxy_is_that_of_the_servers_scheme() {
-        let is_none = "HTTPS_PROXY is no URL of an http, https or socks5 proxy";
-        for (server, variable, value, expected) in [
-            (
-                "https://a",
-                "HTTPS_PROXY",
-                "proxy:3128",
-                Ok(Some("http://proxy:3128/")),
-            ),
-            (
-                "https://a",
-                "https_proxy",
-                " http://proxy:3128 ",
-                Ok(Some("http://proxy:3128/")),
-            ),
-            (
-                "https://a",
-                "HTTPS_PROXY",
-                "socks5://proxy:1080",
-                Ok(Some("socks5://proxy:1080/")),
-            ),
-            ("https://a", "HTTPS_PROXY", " ", Ok(None)),
-            ("https://a", "HTTP_PROXY", "proxy:3128", Ok(None)),
-            (
-                "http://a",
-                "HTTP_PROXY",
-                "proxy:3128",
-                Ok(Some("http://proxy:3128/")),
-            ),
-            ("https://a", "ALL_PROXY", "proxy:3128", Ok(None)),
-            // It is not shown: it may carry a password.
-            (
-                "https://a",
-                "HTTPS_PROXY",
-                "ftp://user:s3cr3t@proxy:1",
-                Err(is_none),
-            ),
-            ("https://a", "HTTPS_PROXY", "http://", Err(is_none)),
-            (
-                "https://a",
-                "HTTPS_PROXY",
-                "http://user:s3cr3t@ /",
-                Err(is_none),
-            ),
-        ] {
-            let proxy = proxy(server, &[(variable, value)]);
-            let expected = expected.map(|proxy| proxy.map(str::to_owned));
-            assert_eq!(proxy, expected.map_err(str::to_owned), "{variable} {value}");
+        for row in PROXIES.trim().lines() {
+            let cells: Vec<_> = row.split('|').map(str::trim).collect();
+            let [server, name, value, expected] = cells[..] else {
+                panic!("{row}")
+            };
+            assert_eq!(proxy(server, [(name, value), ("", "")]), expected, "{row}");
         }
     }
 }
