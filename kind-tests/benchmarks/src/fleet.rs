@@ -6,22 +6,52 @@ pub mod fill;
 pub mod growth;
 pub mod healthy;
 pub mod meltdown;
-mod renewals;
 pub mod start;
 pub mod synthetic;
 pub mod weeder;
 
 use anyhow::{Result, ensure};
+use chrono::TimeDelta;
+use clap::Args;
 use testbed::ProberConfig;
 use testbed::agent::{AgentKind, RunningAgent};
 
-use self::synthetic::{FleetPlan, USUAL_GRACE};
+/// Kubernetes' grace period, in seconds.
+pub const USUAL_GRACE: u32 = 40;
 
-/// Starts a prober for synthetic shoots: with Gardener's own configuration, or with short times
-/// where the grace period is not the usual one.
-fn start_prober(kubeconfig: &str, plan: &FleetPlan) -> Result<RunningAgent> {
-    let short = (plan.grace != USUAL_GRACE).then(|| ProberConfig::default().text());
-    RunningAgent::alone(AgentKind::Prober, kubeconfig, short.as_deref(), &[])
+/// How many synthetic shoots there are, and what they are like.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct FleetPlan {
+    /// How many shoots.
+    #[arg(long, default_value_t = 300)]
+    pub shoots: usize,
+    /// Nodes in each.
+    #[arg(long, default_value_t = 100)]
+    pub nodes: usize,
+    /// nodeMonitorGracePeriod in seconds; nodes renew four times in it.
+    #[arg(long, default_value_t = USUAL_GRACE)]
+    pub grace: u32,
+}
+
+impl FleetPlan {
+    pub fn grace(&self) -> TimeDelta {
+        TimeDelta::seconds(self.grace.into())
+    }
+}
+
+/// Gardener's own configuration, or short times where the grace period is not the usual one.
+pub fn prober_config(grace: u32) -> ProberConfig {
+    if grace == USUAL_GRACE {
+        ProberConfig::gardener()
+    } else {
+        ProberConfig::default()
+    }
+}
+
+/// Starts a prober for synthetic shoots.
+fn start_prober(kubeconfig: &str, plan: FleetPlan) -> Result<RunningAgent> {
+    let config = prober_config(plan.grace).text();
+    RunningAgent::alone(AgentKind::Prober, kubeconfig, Some(&config), &[])
 }
 
 /// Ends an agent, which must end well.

@@ -1,21 +1,19 @@
 //! What the watchdog wins and what it costs, measured: each subcommand is one benchmark, which ends
-//! by itself, prints a table that a person can read and, as its last line, the same as JSON. One
-//! more, `results`, writes the page of results of that.
+//! by itself, prints a table that a person can read and, as its last line, the same as JSON.
 //!
 //! ```text
 //!  synthetic shoots <--probes-- dependency-watchdog, the release binary --watches, writes--> seed (real, or in memory)
-//!    '-- requests, how late             CPU and memory from /proc          audit log: requests, and when --'
+//!    '-- requests                   CPU and memory from /proc          audit log: requests, and when --'
 //! ```
 
-mod course;
 mod fleet;
+mod outage;
 mod race;
 mod report;
-mod results;
-mod writes;
 
 use clap::Parser;
-use fleet::{baseline, growth, healthy, meltdown, start, synthetic, weeder};
+use fleet::{FleetPlan, baseline, growth, healthy, meltdown, start, weeder};
+use race::away;
 use testbed::with_bed;
 use tokio::runtime::Runtime;
 
@@ -25,7 +23,7 @@ enum Benchmark {
     /// Requests, CPU and memory of healthy shoots
     Healthy(healthy::HealthyOptions),
     /// All shoots melt down at once, and come back
-    Meltdown(synthetic::FleetPlan),
+    Meltdown(FleetPlan),
     /// What one shoot more costs
     Growth(growth::GrowthOptions),
     /// The weeder's start, and how soon it deletes
@@ -33,8 +31,7 @@ enum Benchmark {
     /// The binary's size, and how long it takes to be ready
     Start(start::StartOptions),
     Race(race::RaceOptions),
-    Away(race::away::AwayOptions),
-    Results(results::ResultsOptions),
+    Away(away::AwayOptions),
     /// Lists the leases of synthetic shoots and drops the answers.
     #[command(hide = true)]
     BareLoop(baseline::BaselineOptions),
@@ -49,9 +46,8 @@ fn main() -> anyhow::Result<()> {
         Benchmark::Growth(options) => Runtime::new()?.block_on(growth::run(options)),
         Benchmark::Weeder(options) => with_bed(|bed| weeder::run(bed, options)),
         Benchmark::Start(options) => with_bed(|bed| start::run(bed, options)),
-        Benchmark::Race(options) => race::run(options),
-        Benchmark::Away(options) => race::away::run(options),
-        Benchmark::Results(options) => results::run(&options),
+        Benchmark::Race(options) => with_bed(|bed| race::run(bed, options)),
+        Benchmark::Away(options) => with_bed(|bed| away::run(bed, options)),
         Benchmark::BareLoop(options) => Runtime::new()?.block_on(baseline::run(options)),
     }
 }

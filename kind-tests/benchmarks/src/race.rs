@@ -9,282 +9,257 @@
 //! ```
 //!
 //! What counts is taken from what was really written: the verdict's instant from the stamps on the
-//! leases, the writes and who made them from the seed's audit log, lost nodes and endpoints from
-//! watches on the shoot.
+//! leases, the writes from the seed's audit log, lost nodes and endpoints from watches on the shoot.
 
 pub mod away;
-pub mod leader_fault;
-mod observer;
-mod replicas;
 mod shoot;
-pub mod summary;
-pub mod trial;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-use chrono::TimeDelta;
-use clap::Parser;
-use futures::future::try_join_all;
-use rand::RngExt;
-use testbed::{ProberConfig, SeedCluster, ShootCluster, Testbed, with_bed};
+use anyhow::{Result, ensure};
+use chrono::{DateTime, Utc};
+use clap::Args;
+use futures::future::{join, try_join_all};
+use rand::random;
+use testbed::gardener::KCM;
+use testbed::{Prober, ProberConfig, SeedCluster, Testbed, eventually};
 use tokio::time::sleep;
 
-use crate::fleet::fill::fill_seed;
-use crate::fleet::synthetic::{FleetPlan, USUAL_GRACE};
-use crate::report::progress;
-use crate::writes::writes;
-use leader_fault::LeaderFault;
-use replicas::ProberReplicas;
+use crate::fleet::fill::{DEPENDENTS, fill_seed};
+use crate::fleet::{FleetPlan, USUAL_GRACE, prober_config};
+use crate::outage::{Course, DeploymentWrite, seconds, writes};
+use crate::report::{BenchmarkReport, progress};
 use shoot::RaceShoot;
-use summary::{CONTROL, RaceFindings};
-use trial::{Ending, FaultOutcome, Trial};
-
-/// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.
-const GRACE: Duration = Duration::from_secs(40);
-/// Nodes of each healthy shoot, as many as the Go original was measured with.
-const NODES_OF_LOAD: usize = 100;
 
 /// Race a real kube-controller-manager, outage after outage
-#[derive(Parser, Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct RaceOptions {
     /// Outages to race
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
-    trials: u32,
+    #[arg(long, default_value_t = 100)]
+    trials: usize,
     /// Shoots that have outages side by side
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
-    lanes: u32,
-    /// Where the random numbers begin; drawn when absent
+    #[arg(long, default_value_t = 16)]
+    lanes: usize,
+    /// Probers; none shows what is lost without one
+    #[arg(long, default_value_t = 1)]
+    replicas: usize,
+    /// Kill the leader at a random moment of each outage, and start another prober after it
     #[arg(long)]
-    seed: Option<u64>,
+    kill: bool,
+    /// Healthy shoots of 100 nodes that the same probers probe
+    #[arg(long, default_value_t = 0)]
+    load: usize,
     /// Seconds after which a node is marked Unknown; with fewer than 40 the prober probes more
     /// often than in production
-    #[arg(long, default_value_t = GRACE.as_secs(), value_parser = clap::value_parser!(u64).range(4..))]
-    grace: u64,
-    /// Healthy shoots of 100 nodes that the same prober probes
-    #[arg(long, default_value_t = 0, conflicts_with = "change")]
-    load: usize,
-    /// Race with no prober at all, to see what is lost without one
-    #[arg(long, conflicts_with_all = ["change", "load"])]
-    control: bool,
-    /// What happens to the leader at a random moment of an outage, while a quarter of the shoots
-    /// stays healthy; several take turns
-    #[arg(long, value_enum, value_delimiter = ',')]
-    change: Vec<LeaderFault>,
+    #[arg(long, default_value_t = USUAL_GRACE)]
+    grace: u32,
 }
 
-impl RaceOptions {
-    /// There is another replica wherever something happens to the leader, but where the only one is
-    /// restarted.
-    fn replicas(&self) -> usize {
-        match self.change.as_slice() {
-            [] => usize::from(!self.control),
-            [LeaderFault::Restarted] => 1,
-            _ => 2,
-        }
+/// One outage of one shoot.
+pub struct Trial {
+    /// How many nodes the shoot had.
+    nodes: usize,
+    /// How many of these were ever Unknown.
+    unknown: usize,
+    course: Course,
+    /// The prober's writes to the shoot's Deployments.
+    writes: Vec<DeploymentWrite>,
+    /// When the leader was killed.
+    killed: Option<DateTime<Utc>>,
+    /// When kube-controller-manager's process ended.
+    ended: Option<DateTime<Utc>>,
+    /// How many endpoints of a Service with a pod on each node were ever not ready.
+    endpoints_lost: usize,
+    /// For how many seconds that Service had no ready endpoint.
+    unserved: f64,
+    /// Whether all came to be as before.
+    is_restored: bool,
+}
+
+impl Trial {
+    fn first_write(&self) -> Option<f64> {
+        Some(seconds(self.course.verdict, self.writes.first()?.answered))
+    }
+
+    fn kcm_written(&self) -> Option<DateTime<Utc>> {
+        let kcm = self.writes.iter().find(|write| write.name == KCM);
+        Some(kcm?.answered)
+    }
+
+    /// How long after the kill, or the verdict, if that was later, the next write before the end of
+    /// kube-controller-manager was answered.
+    fn after_kill(&self) -> Option<f64> {
+        let (killed, last) = (self.killed?, self.kcm_written()?);
+        let mut writes = self.writes.iter().map(|write| write.answered);
+        let next = writes.find(|answered| (killed..=last).contains(answered))?;
+        Some(seconds(killed.max(self.course.verdict), next))
+    }
+
+    /// Writes beyond one down and one up for each Deployment.
+    fn not_due(&self) -> usize {
+        self.writes.len().saturating_sub(2 * DEPENDENTS.len())
     }
 }
 
-/// Runs a benchmark with random numbers from this seed, or from one that is drawn.
-fn seeded<F>(seed: Option<u64>, benchmark: impl FnOnce(&'static Testbed, u64) -> F) -> Result<()>
-where
-    F: Future<Output = Result<()>>,
-{
-    let seed = seed.unwrap_or_else(|| rand::rng().random());
-    progress(format!("seed {seed}: repeat with --seed {seed}"));
-    with_bed(async move |bed| benchmark(bed, seed).await)
-}
-
 /// Runs the race.
-pub fn run(options: RaceOptions) -> Result<()> {
-    seeded(options.seed, async move |bed, random_seed| {
-        let replicas = options.replicas();
-        let RaceOptions {
-            trials,
-            lanes,
-            grace,
-            load,
-            control,
-            change,
-            ..
-        } = options;
-        let mut what = format!(
-            "{trials} outages in {lanes} shoots side by side, grace {grace} s, seed {random_seed}"
-        );
-        for fault in &change {
-            what += &format!(", {}", fault.words());
+pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
+    let seed = bed.own_seed().await?;
+    let grace = Duration::from_secs(options.grace.into());
+    progress(format!("starting {} API servers", options.lanes));
+    let shoots = (0..options.lanes).map(|lane| RaceShoot::start(bed, &seed, lane, grace));
+    let mut shoots = try_join_all(shoots).await?;
+    let plan = FleetPlan {
+        shoots: options.load,
+        nodes: 100,
+        grace: USUAL_GRACE,
+    };
+    let load = fill_seed(seed.api(), plan, 0).await?;
+    let config = prober_config(options.grace);
+    let mut probers = start_probers(&seed, &shoots, &config, options.replicas).await?;
+
+    let (mark, mut trials) = (seed.plane().mark(), Vec::new());
+    while trials.len() < options.trials {
+        let count = shoots.len().min(options.trials - trials.len());
+        let round = round(&mut shoots[..count], &mut probers, options.kill).await;
+        // Shoots in an unknown state race no more; what they did not race shows in the count.
+        match round {
+            Ok(raced) => trials.extend(raced),
+            Err(error) => {
+                progress(format!("a round came to nothing: {error:#}"));
+                break;
+            }
         }
-        if load > 0 {
-            what += &format!(", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them");
+        if options.kill {
+            probers.push(Prober::start(&seed, config.clone()).await?);
         }
-        let (seed, grace) = (bed.own_seed().await?, Duration::from_secs(grace));
-        let shoots = start_shoots(bed, &seed, lanes, grace, random_seed).await?;
-        let plan = FleetPlan {
-            shoots: load,
-            nodes: NODES_OF_LOAD,
-            grace: USUAL_GRACE,
-        };
-        let load = match load {
-            0 => None,
-            _ => Some(fill_seed(seed.api(), plan, 0, None).await?),
-        };
-        let config = if grace < GRACE {
-            ProberConfig::default()
-        } else {
-            ProberConfig::gardener()
-        };
-        let mut race = Race {
-            replicas: start_probers(&seed, &shoots, &config, replicas).await?,
-            shoots,
-            findings: RaceFindings {
-                wanted: trials as usize,
-                ..RaceFindings::default()
-            },
-        };
-        let mark = seed.plane().mark();
-        let faults: Vec<_> = match change.as_slice() {
-            [] | [LeaderFault::None] => vec![None],
-            faults => faults.iter().copied().map(Some).collect(),
-        };
-        race.rounds(&faults, !control).await;
-        // There is nothing to be written to shoots that do not race.
-        let mut wrong = writes(&seed.plane().asked(&mark))?;
-        wrong.retain(|write| !write.namespace.starts_with(shoot::NAMESPACE));
-        race.findings.wrong_writes += wrong.len();
-        let name = if control { CONTROL } else { "race" };
-        let mut report = race.findings.report(name, what);
-        if let Some(shoots) = load {
-            report.add([("load_probes", shoots.probes().iter().sum::<u64>() as f64)]);
-        }
-        report.print()
-    })
+    }
+    // There is nothing to be written to shoots that do not race.
+    let mut wrong = writes(&seed, &mark)?;
+    wrong.retain(|write| !write.namespace.starts_with(shoot::NAMESPACE));
+
+    let mut report = report(&options, &trials);
+    let wrong_writes = "writes to shoots without an outage";
+    report.at_most(wrong_writes, wrong.len() as f64, 0.0);
+    if options.load > 0 {
+        let probes = load.probes().iter().sum::<usize>() as f64;
+        let least = options.load as f64;
+        report.at_least("probes of the healthy shoots", probes, least);
+    }
+    report.print();
+    Ok(())
 }
 
-/// The shoots that race, each with some nodes and all as in quiet times.
-async fn start_shoots(
-    bed: &'static Testbed,
-    seed: &Arc<SeedCluster>,
-    count: u32,
-    grace: Duration,
-    random_seed: u64,
-) -> Result<Vec<RaceShoot>> {
-    let programs = bed.programs().await?;
-    progress(format!("starting {count} API servers"));
-    let mut shoots = try_join_all((1..=count).map(async |number| {
-        let name = format!("{}{number}", shoot::NAME);
-        let shoot = ShootCluster::create(bed, seed, &name, shoot::plan(grace)).await?;
-        RaceShoot::new(number, shoot, &programs, grace, random_seed).await
-    }))
-    .await?;
-    try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;
-    Ok(shoots)
-}
-
-/// So many probers; the initial delay of the first is over.
+/// Starts so many probers; the first of them leads, and its initial delay is over.
 async fn start_probers(
     seed: &Arc<SeedCluster>,
     shoots: &[RaceShoot],
     config: &ProberConfig,
     count: usize,
-) -> Result<ProberReplicas> {
-    let shoots: Vec<&ShootCluster> = shoots.iter().map(|raced| &raced.shoot).collect();
-    let mut replicas = ProberReplicas::create(seed, &shoots, config, count).await?;
-    if count > 0 {
-        replicas.start(1).await?;
-        progress("waiting until the prober's initial delay is over");
-        // The second probe is the first after it.
-        try_join_all(shoots.iter().map(|shoot| shoot.after_probes(1))).await?;
-        replicas.start(count).await?;
+) -> Result<Vec<Prober>> {
+    let mut probers = Vec::new();
+    while probers.len() < count {
+        let prober = Prober::start(seed, config.clone()).await?;
+        if probers.is_empty() {
+            eventually("a prober leads", async || {
+                ensure!(!prober.log("\"leading\"").is_empty(), "it says nothing");
+                Ok(())
+            })
+            .await?;
+            progress("waiting until its initial delay is over");
+            // The second probe is the first after it.
+            try_join_all(shoots.iter().map(|shoot| shoot.shoot.after_probes(1))).await?;
+        }
+        probers.push(prober);
     }
-    Ok(replicas)
+    Ok(probers)
 }
 
-struct Race {
-    shoots: Vec<RaceShoot>,
-    replicas: ProberReplicas,
-    findings: RaceFindings,
+/// All shoots have an outage, each at a moment of its own; `kill` kills the leader, who is the first
+/// prober, at a moment that is a random one in each.
+async fn round(
+    shoots: &mut [RaceShoot],
+    probers: &mut Vec<Prober>,
+    kill: bool,
+) -> Result<Vec<Trial>> {
+    try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;
+    let grace = shoots[0].grace;
+    let outages = shoots
+        .iter()
+        .map(|shoot| shoot.outage(grace.mul_f64(random())));
+    let killed = async {
+        if !kill {
+            return None;
+        }
+        sleep(grace).await;
+        // What is dropped is killed.
+        drop(probers.remove(0));
+        Some(Utc::now())
+    };
+    let (trials, killed) = join(try_join_all(outages), killed).await;
+    let mut trials = trials?;
+    for (shoot, trial) in shoots.iter().zip(&mut trials) {
+        trial.killed = killed;
+        let first_write = trial.first_write();
+        progress(format!(
+            "{} of {} nodes Unknown, first write after {first_write:?} s",
+            trial.unknown, trial.nodes
+        ));
+        if trial.unknown > 0 || !trial.is_restored {
+            progress(shoot.shoot.story());
+        }
+    }
+    Ok(trials)
 }
 
-impl Race {
-    /// Round after round; with several faults each takes its turn.
-    async fn rounds(&mut self, faults: &[Option<LeaderFault>], is_protected: bool) {
-        for (number, fault) in (1..).zip(faults.iter().cycle()) {
-            if self.findings.trials.len() >= self.findings.wanted {
-                break;
-            }
-            let words = fault.map_or("no fault", LeaderFault::words);
-            progress(format!("round {number}: {words}"));
-            if let Err(error) = self.round(*fault, is_protected).await {
-                // Shoots in an unknown state race no more; what they did not race shows in the
-                // count.
-                progress(format!("round {number} came to nothing: {error:#}"));
-                break;
-            }
-        }
+fn report(options: &RaceOptions, trials: &[Trial]) -> BenchmarkReport {
+    let RaceOptions {
+        lanes,
+        replicas,
+        kill,
+        load,
+        grace,
+        ..
+    } = options;
+    let killed = if *kill { ", the leader killed" } else { "" };
+    let mut report = BenchmarkReport::new(
+        "race",
+        format!(
+            "outages in {lanes} shoots side by side, grace {grace} s, probers: {replicas}{killed}, healthy shoots beside them: {load}"
+        ),
+    );
+    let sum = |of: fn(&Trial) -> usize| trials.iter().map(of).sum::<usize>() as f64;
+    let times = |of: fn(&Trial) -> Option<f64>| trials.iter().filter_map(of);
+    let (raced, wanted) = (trials.len() as f64, options.trials as f64);
+    report.at_least("outages raced", raced, wanted);
+    // Without a prober none can be won.
+    let due = if *replicas > 0 { raced } else { 0.0 };
+    let won = sum(|trial| usize::from(trial.unknown == 0));
+    report.at_least("won: no node ever Unknown", won, due);
+    report.add("nodes cut off", sum(|trial| trial.nodes));
+    report.add("nodes ever Unknown", sum(|trial| trial.unknown));
+    let endpoints_lost = sum(|trial| trial.endpoints_lost);
+    report.add("endpoints ever not ready", endpoints_lost);
+    let unserved = times(|trial| Some(trial.unserved));
+    report.times("Service without a ready endpoint, s", unserved, None);
+    let restored = sum(|trial| usize::from(trial.is_restored));
+    report.at_least("all restored", restored, raced);
+    let early = times(Trial::first_write).filter(|late| *late < 0.0);
+    report.at_most("writes before the verdict", early.count() as f64, 0.0);
+    report.at_most("writes that were not due", sum(Trial::not_due), 0.0);
+    let first_writes = times(Trial::first_write);
+    let prompt = (!kill).then_some(0.5);
+    report.times("verdict to first write, s", first_writes, prompt);
+    let kcm_writes = times(|trial| Some(seconds(trial.course.verdict, trial.kcm_written()?)));
+    let kcm_write = "verdict to kube-controller-manager's write, s";
+    report.times(kcm_write, kcm_writes, None);
+    let ends = times(|trial| Some(seconds(trial.kcm_written()?, trial.ended?)));
+    report.times("from that to the end of its process, s", ends, None);
+    let left = times(|trial| Some(seconds(trial.ended?, trial.course.first_end)));
+    if let Some(least) = left.reduce(f64::min) {
+        report.add("left over when the process had ended, least, s", least);
     }
-
-    /// All shoots have an outage, each at a moment of its own. Where something happens to the leader
-    /// a quarter stays healthy, and that comes at a moment that is a random one in each outage; it
-    /// is mended when all is restored, or should be. Where nothing does, somebody scales
-    /// cluster-autoscaler up.
-    async fn round(&mut self, fault: Option<LeaderFault>, is_protected: bool) -> Result<()> {
-        let Self {
-            shoots,
-            replicas,
-            findings,
-        } = self;
-        try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;
-        let (all, grace) = (shoots.len(), shoots[0].grace);
-        let by = shoots[0].random.random_range(0..all);
-        shoots.rotate_left(by);
-        sleep(shoots[0].part_of(2)).await;
-        let healthy = fault.map_or(0, |_| all.div_ceil(4).min(all - 1));
-        let count = (all - healthy).min(findings.wanted - findings.trials.len());
-        let (shoots, healthy) = shoots.split_at_mut(count);
-        let mark = shoots[0].shoot.seed.plane().mark();
-        let numbered = shoots.iter_mut().zip(findings.trials.len() + 1..);
-        let outages = numbered.map(async |(raced, number)| {
-            let delay = match fault {
-                Some(_) => grace - raced.part_of(4),
-                None => raced.part_of(2),
-            };
-            let raise = is_protected && fault.is_none();
-            raced.outage(number, delay, raise).await
-        });
-        let happening = async {
-            let Some(fault) = fault else { return Ok(None) };
-            sleep(grace).await;
-            replicas.hit(fault).await.map(Some)
-        };
-        let (outages, hit) = tokio::try_join!(try_join_all(outages), happening)?;
-        let elected = hit.as_ref().map(|hit| replicas.elected(hit)).transpose()?;
-        let grace = TimeDelta::from_std(grace)?;
-        for (outage, raced) in outages.into_iter().zip(shoots) {
-            let fault = hit.as_ref().zip(elected);
-            let fault = fault.map(|(hit, elected)| FaultOutcome::of(hit, elected, &outage, grace));
-            let trial = Trial {
-                fault,
-                ..outage.trial
-            };
-            progress(trial.account());
-            let is_lost = is_protected && !trial.is_excused() && trial.ending() == Ending::Lost;
-            if trial.restored.is_none() || is_lost {
-                progress(raced.shoot.story());
-            }
-            findings.trials.push(trial);
-        }
-        for raced in healthy {
-            let wrong = raced.writes_since(&mark)?.len();
-            if wrong > 0 {
-                let story = raced.shoot.story();
-                progress(format!("a shoot without an outage was written to\n{story}"));
-            }
-            findings.wrong_writes += wrong;
-        }
-        match hit {
-            Some(hit) => replicas.mend(&hit).await,
-            None => Ok(()),
-        }
-    }
+    let after_kill = "next write after the kill or the verdict, whichever was later, s";
+    report.times(after_kill, times(Trial::after_kill), None);
+    report
 }

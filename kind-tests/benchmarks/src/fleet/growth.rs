@@ -5,11 +5,12 @@ use api_server::{Authority, MemoryApi, Options};
 use clap::Args;
 use testbed::gardener;
 
-use super::synthetic::{FleetPlan, Measured, SyntheticShoots};
-use super::{end, fill, start_prober};
-use crate::report::{BenchmarkReport, Spread, progress};
+use super::synthetic::SyntheticShoots;
+use super::{FleetPlan, end, fill, start_prober};
+use crate::report::{BenchmarkReport, progress};
 
-const LATE: &str = "probe later than its schedule: median, s";
+/// By how much, in percent, the cost of one shoot more may differ from its mean between two sizes.
+const FLAT: f64 = 15.0;
 
 /// How far it grows.
 #[derive(Args, Clone, Debug)]
@@ -23,9 +24,8 @@ pub struct GrowthOptions {
     /// nodeMonitorGracePeriod in seconds.
     #[arg(long, default_value_t = 40)]
     grace: u32,
-    /// For how many seconds each size is measured, a multiple of the 19 s in which each shoot is
-    /// probed once; small ones twice as long, for they use little.
-    #[arg(long, default_value_t = 57)]
+    /// For how many seconds each size is measured.
+    #[arg(long, default_value_t = 114)]
     seconds: u64,
 }
 
@@ -37,82 +37,64 @@ pub async fn run(options: GrowthOptions) -> Result<()> {
         grace,
         seconds,
     } = options;
-    let is_growth = sizes.is_sorted() && sizes.len() > 1;
-    ensure!(is_growth, "sizes are to be ascending, and more than one");
     let shoots = sizes.last().copied().unwrap_or_default();
-    let what = format!("growth to {shoots} healthy shoots of {nodes} nodes; all in memory");
-    let mut report = BenchmarkReport::new("growth", what);
-    let fleet = SyntheticShoots::start(FleetPlan {
+    let mut report = BenchmarkReport::new(
+        "growth",
+        format!("growth to {shoots} healthy shoots of {nodes} nodes; all in memory"),
+    );
+    let plan = FleetPlan {
         shoots,
         nodes,
         grace,
-    })
-    .await?;
-    // Numbers of shoots, each with its CPU in ms per minute and its memory in KiB.
+    };
+    let fleet = SyntheticShoots::start(plan).await?;
     let mut costs = Vec::new();
-    for size in sizes {
-        let seconds = seconds * if size < shoots / 4 { 2 } else { 1 };
-        let measured = measure(&fleet, size, seconds).await?;
-        let per_second = |amount: f64| amount / seconds as f64;
-        let (late, usage) = (&measured.late, measured.usage);
-        let cpu = per_second(measured.cpu);
-        let megabytes = measured.bytes as f64 / 1e6;
-        let cells = [
-            (
-                "probes",
-                "probes per second",
-                per_second(measured.probes as f64),
-            ),
-            ("cpu", "CPU, % of a core", cpu * 100.0),
-            ("resident", "resident memory, MiB", usage.resident),
-            ("most", "at most, MiB", usage.most),
-            ("traffic", "answers, MB/s", per_second(megabytes)),
-            ("late_p50", LATE, late.at(0.5)),
-            ("late_p99", "99th percentile, s", late.at(0.99)),
-            ("late_max", "worst, s", late.at(1.0)),
-        ];
-        report.matrix_row(&format!("{size} shoots"), &format!("*_{size}"), &cells);
-        costs.push((size, [cpu * 60_000.0, usage.resident * 1024.0]));
+    for &size in &sizes {
+        costs.push(measure(&fleet, size, seconds).await?);
     }
-    for (which, cost) in ["cpu", "memory"].into_iter().enumerate() {
+    for (which, cost) in ["CPU, ms a minute", "memory, KiB"].into_iter().enumerate() {
+        for (size, costs) in sizes.iter().zip(&costs) {
+            report.add(&format!("{size} shoots: {cost}"), costs[which]);
+        }
         let mut slopes = Vec::new();
-        for pair in costs.windows(2) {
-            let [(from, before), (to, after)] = [pair[0], pair[1]];
-            let slope = (after[which] - before[which]) / (to - from) as f64;
-            report.detail("from", from.into());
-            report.detail("to", to.into());
-            report.add([(&format!("{cost}_{{from}}_to_{{to}}"), slope)]);
+        for (sizes, costs) in sizes.windows(2).zip(costs.windows(2)) {
+            let more = (sizes[1] - sizes[0]) as f64;
+            let slope = (costs[1][which] - costs[0][which]) / more;
+            report.add(&format!("one more than {}: {cost}", sizes[0]), slope);
             slopes.push(slope);
         }
-        let slopes = Spread::from_iter(slopes);
-        let (low, high) = (slopes.at(0.0), slopes.at(1.0));
-        // Half of the distance between the extremes, as a share of their middle.
-        let off = (high - low) / (high + low) * 100.0;
-        report.add([(&format!("{cost}_flat"), off)]);
+        slopes.sort_by(f64::total_cmp);
+        if let [low, .., high] = slopes[..] {
+            // Half of the distance between the extremes, as a share of their middle.
+            let off = (high - low) / (high + low).abs() * 100.0;
+            report.at_most(&format!("one more, {cost}: % off its mean"), off, FLAT);
+        }
     }
-    report.print()
+    report.print();
+    Ok(())
 }
 
-async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result<Measured> {
+/// What so many of the shoots cost: CPU in ms a minute, memory in KiB.
+async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result<[f64; 2]> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
     let options = Options {
         resources: gardener::resources(),
         ..Options::default()
     };
     let api = MemoryApi::start(&Authority::new()?, options).await?;
-    for object in (0..shoots).flat_map(|number| fill::shoot(fleet, number, None)) {
+    for object in (0..shoots).flat_map(|number| fill::shoot(fleet, number)) {
         api.store().apply(object)?;
     }
-    let prober = start_prober(&api.kubeconfig("admin"), &fleet.plan)?;
+    let prober = start_prober(&api.kubeconfig("admin"), fleet.plan)?;
     fleet.probed(2, shoots).await?;
-    let measured = fleet.measure(shoots, seconds, prober.id()).await?;
-    let counted = [measured.requests, measured.connections];
+    let measured = fleet.measure(seconds, prober.id()).await?;
+    let [probes, requests] = [measured.probes, measured.requests];
     ensure!(
-        counted == [measured.probes, 0],
-        "requests and new connections for {} probes: {counted:?}",
-        measured.probes
+        requests == probes && probes >= shoots as f64,
+        "{requests} requests for {probes} probes of {shoots} shoots"
     );
     end(prober).await?;
     api.shutdown().await;
-    Ok(measured)
+    let cpu = measured.cpu * 60_000.0 / seconds as f64;
+    Ok([cpu, measured.usage.resident * 1024.0])
 }

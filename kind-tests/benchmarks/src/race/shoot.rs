@@ -1,90 +1,83 @@
 //! One shoot of the race, with a real API server and a real kube-controller-manager of its own,
 //! that goes through one outage after another.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{TimeDelta, Utc};
 use futures::future::try_join_all;
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use testbed::audit::Mark;
+use rand::{RngExt, random};
+use serde_json::json;
+use testbed::control_plane::ControllerManager;
+use testbed::followed::{Followed, unknown_nodes};
+use testbed::gardener::{KCM, node};
+use testbed::objects::items;
 use testbed::seed::READY_AFTER;
-use testbed::shoot::CA;
-use testbed::{ShootCluster, ShootPlan, WebService, eventually};
+use testbed::{
+    DeploymentPod, SeedCluster, ShootCluster, ShootPlan, Testbed, WebService, eventually,
+};
 use tokio::time::{Instant, sleep};
 
-use super::observer::RaceObserver;
-use super::trial::{RacedOutage, Trial};
-use crate::course::{Course, seconds, turns_up};
+use super::Trial;
 use crate::fleet::fill::DEPENDENTS;
-use crate::writes::{DeploymentWrite, writes};
+use crate::outage::{Course, writes};
 
+/// The beginning of the namespaces of raced shoots on the seed.
+pub const NAMESPACE: &str = "shoot--bed--lane-";
 /// How often kube-controller-manager checks the nodes (its --node-monitor-period). It sees a
 /// renewal up to so much later, and gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
-/// How long a pod takes to go, and to come, in milliseconds.
-const POD_TAKES_MS: std::ops::RangeInclusive<u64> = 1000..=2000;
 /// By how much a renewal may come late on a busy machine.
 const LATE: Duration = Duration::from_secs(1);
-
-/// The beginning of the raced shoots' names, and of their namespaces on the seed.
-pub const NAME: &str = "lane-";
-pub const NAMESPACE: &str = "shoot--bed--lane-";
-
-/// So long before the end of an outage somebody else brings a controller up; what follows is
-/// awaited until then.
-const RAISED_BEFORE_END: TimeDelta = TimeDelta::seconds(8);
+/// A node that is not ready, and that no Machine backs. kube-controller-manager taints it in its
+/// first round; that shows that it watches the nodes.
+const SENTINEL: &str = "sentinel";
 
 /// A shoot in which outages are raced.
 pub struct RaceShoot {
-    number: u32,
     pub shoot: ShootCluster,
-    observer: RaceObserver,
-    service: WebService,
     pub grace: Duration,
-    pub random: StdRng,
+    ever_unknown: Followed<BTreeSet<String>>,
+    manager: DeploymentPod,
+    service: WebService,
 }
 
 impl RaceShoot {
-    /// Of a shoot without nodes. The random numbers follow from its own and `random_seed`.
-    pub async fn new(
-        number: u32,
-        shoot: ShootCluster,
-        programs: &Path,
+    /// Starts it, without nodes yet.
+    pub async fn start(
+        bed: &'static Testbed,
+        seed: &Arc<SeedCluster>,
+        lane: usize,
         grace: Duration,
-        random_seed: u64,
     ) -> Result<Self> {
+        let name = format!("lane-{lane}");
+        let shoot = ShootCluster::create(bed, seed, &name, plan(grace)).await?;
+        let (programs, api) = (bed.programs().await?, shoot.plane.api());
+        let manager = ControllerManager::new(&programs, shoot.plane.admin_kubeconfig(), grace)?;
         Ok(Self {
-            number,
-            observer: RaceObserver::of(&shoot, programs, grace)?,
-            service: WebService::create(shoot.plane.api()).await?,
+            ever_unknown: unknown_nodes(api),
+            manager: DeploymentPod::start(&shoot, KCM, manager),
+            service: WebService::create(api).await?,
             shoot,
             grace,
-            random: StdRng::seed_from_u64(random_seed.wrapping_add(number.into())),
         })
-    }
-
-    /// A random part of so many of the kubelets' beats.
-    pub fn part_of(&mut self, beats: u32) -> Duration {
-        (self.grace / 4 * beats).mul_f64(self.random.random())
     }
 
     /// Lets the shoot have some nodes and waits until all is as in quiet times.
     pub async fn prepare(&mut self) -> Result<()> {
-        let Self { shoot, random, .. } = self;
+        let shoot = &mut self.shoot;
         // 3 to 100; as many shoots have 3 to 10 as have 30 to 100.
-        let nodes = (3.0 * (100.0_f64 / 3.0).powf(random.random())).round() as usize;
+        let nodes = (3.0 * (100.0_f64 / 3.0).powf(random())).round() as usize;
         let beat = shoot.nodes.beat();
-        let phase = || beat.mul_f64(random.random());
-        shoot.set_nodes(nodes, phase).await?;
+        shoot.set_nodes(nodes, || beat.mul_f64(random())).await?;
         for name in DEPENDENTS {
-            let takes = random.random_range(POD_TAKES_MS).to_string();
-            shoot.annotate(name, READY_AFTER, Some(&takes)).await?;
+            let takes_ms = rand::rng().random_range(1000..=2000).to_string();
+            shoot.annotate(name, READY_AFTER, Some(&takes_ms)).await?;
         }
         self.as_before().await?;
-        self.observer.at_work().await?;
+        self.manager_is_at_work().await?;
         self.service.run_on(self.shoot.nodes.names()).await?;
         are_fresh(&self.shoot).await
     }
@@ -93,133 +86,85 @@ impl RaceShoot {
     async fn as_before(&self) -> Result<()> {
         eventually("all as before", async || {
             let states = self.shoot.states();
-            let is_as_before = |name: &str| {
-                let state = states.get(name);
-                state.is_some_and(|state| state.is_free_at(1) && state.ready == 1)
-            };
-            ensure!(DEPENDENTS.into_iter().all(is_as_before), "{states:?}");
+            let mut all = DEPENDENTS.into_iter().map(|name| states.get(name));
+            let is_as_before =
+                all.all(|state| state.is_some_and(|state| state.is_free_at(1) && state.ready == 1));
+            ensure!(is_as_before, "{states:?}");
             Ok(())
         })
         .await
     }
 
-    /// The successful writes of probers to this shoot's Deployments since then, in order.
-    pub fn writes_since(&self, mark: &Mark) -> Result<Vec<DeploymentWrite>> {
-        let mut writes = writes(&self.shoot.seed.plane().asked(mark))?;
-        writes.retain(|write| write.namespace == self.shoot.namespace);
-        Ok(writes)
+    /// Waits until kube-controller-manager is seen at work.
+    async fn manager_is_at_work(&self) -> Result<()> {
+        let api = self.shoot.plane.api();
+        let path = format!("/api/v1/nodes/{SENTINEL}");
+        api.delete(&path).await?;
+        let mut sentinel = node(SENTINEL, "pool");
+        sentinel["status"]["conditions"] =
+            json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
+        api.create(&sentinel).await?;
+        eventually("a node that is not ready is tainted", async || {
+            let taints = api.get(&path).await?["spec"]["taints"].take();
+            let is_tainted = items(&taints).any(|taint| taint["effect"] == "NoExecute");
+            ensure!(is_tainted, "{}", self.manager.program().await.tail(5));
+            Ok(())
+        })
+        .await
     }
 
     /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they
-    /// find it again. Ends when all is restored, or should be. Before it ends somebody brings
-    /// cluster-autoscaler up, if that is wanted.
-    pub async fn outage(
-        &mut self,
-        number: usize,
-        delay: Duration,
-        raise: bool,
-    ) -> Result<RacedOutage> {
+    /// find it again. Ends when all is restored, or should be.
+    pub async fn outage(&self, delay: Duration) -> Result<Trial> {
         sleep(delay).await;
-        let mark = self.shoot.seed.plane().mark();
-        self.observer.begin();
-        self.shoot.nodes.cut_all();
+        let (shoot, nodes) = (&self.shoot, &self.shoot.nodes);
+        let mark = shoot.seed.plane().mark();
+        self.ever_unknown.get().clear();
+        *self.manager.ended.lock() = None;
+        nodes.cut_all();
         // No renewal lands after this.
-        self.shoot.nodes.settled().await;
-        let cut = Utc::now();
-        let stamps = self.shoot.nodes.stamps().await?;
+        nodes.settled().await;
         let grace = TimeDelta::from_std(self.grace)?;
-        let course = Course::of(&stamps, grace).context("fewer than two nodes")?;
+        let course = Course::of(nodes.stamps().await?, grace).context("fewer than two nodes")?;
         let over = course.last_end + MONITOR_PERIOD * 2;
-        let raised = self.raise(over - RAISED_BEFORE_END, raise).await?;
-        sleep_until(over).await;
+        sleep((over - Utc::now()).to_std().unwrap_or_default()).await;
 
-        let reconnected = Utc::now();
-        let turns = turns_up(&self.reconnect().await?).context("no nodes")?;
-        let restored = self.as_before().await;
-        let restored = restored.map(|()| seconds(reconnected, Utc::now()));
-        let mut writes = self.writes_since(&mark)?;
-        let next_after = |moment| {
-            let mut answers = writes.iter().map(|write| write.answered);
-            answers.find(|answered| *answered > moment)
-        };
-        let lowered = raised.and_then(|raised| Some(seconds(raised, next_after(raised)?)));
-        let recovered = next_after(reconnected).map(|answered| seconds(turns, answered));
-        let due = 2 * DEPENDENTS.len() + usize::from(raised.is_some());
-        let trial = Trial {
-            number,
-            lane: self.number as usize,
-            nodes: stamps.len(),
-            lowered,
-            recovered,
-            restored: restored.ok(),
-            superfluous: writes.len().saturating_sub(due),
-            without_lead: writes.iter().filter(|write| !write.by.leads).count(),
-            ..self.protection(course)
-        };
-        writes.retain(|write| write.answered <= raised.unwrap_or(reconnected));
-        Ok(RacedOutage::new(trial, cut, course, writes))
-    }
-
-    /// What became of the nodes, and of their Service.
-    fn protection(&self, course: Course) -> Trial {
-        let (ended, endpoints) = (self.observer.end(), self.service.endpoints());
-        Trial {
-            kcm_exit: ended.map(|(_, took)| took.as_secs_f64()),
-            left: ended.map(|(end, _)| seconds(end, course.first_end)),
-            unknown: self.observer.unknown(),
-            endpoints_lost: Some(endpoints.lost.len()),
-            unserved: Some(endpoints.without(Instant::now()).as_secs_f64()),
-            ..Trial::default()
-        }
+        self.reconnect().await?;
+        let is_restored = self.as_before().await.is_ok();
+        let mut writes = writes(&shoot.seed, &mark)?;
+        writes.retain(|write| write.namespace == shoot.namespace);
+        let (unknown, endpoints) = (self.ever_unknown.get(), self.service.endpoints());
+        Ok(Trial {
+            nodes: nodes.names().len(),
+            unknown: unknown.iter().filter(|name| *name != SENTINEL).count(),
+            course,
+            writes,
+            killed: None,
+            ended: self.manager.ended.lock().map(|(ended, _)| ended),
+            endpoints_lost: endpoints.lost.len(),
+            unserved: endpoints.without(Instant::now()).as_secs_f64(),
+            is_restored,
+        })
     }
 
     /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and
-    /// posts its status and its pods'. Returns when each renews first, in order.
-    async fn reconnect(&mut self) -> Result<Vec<DateTime<Utc>>> {
-        let (reconnected, nodes) = (Utc::now(), &self.shoot.nodes);
-        let names = nodes.names().iter();
-        let mut phases: Vec<Duration> = names
-            .map(|_| nodes.beat().mul_f64(self.random.random()))
-            .collect();
-        nodes.heal_at(&phases);
+    /// posts its status and its pods'.
+    async fn reconnect(&self) -> Result<()> {
+        let nodes = &self.shoot.nodes;
+        let phase = |_| nodes.beat().mul_f64(random());
+        nodes.heal_at(&Vec::from_iter(nodes.names().iter().map(phase)));
         let report = |node| nodes.report(node, "Ready", "True", "KubeletReady");
-        try_join_all((0..phases.len()).map(report)).await?;
-        self.service.report_lost().await?;
-        phases.sort_unstable();
-        Ok(phases.iter().map(|phase| reconnected + *phase).collect())
-    }
-
-    /// At this moment somebody brings cluster-autoscaler up, if that is wanted and all are at 0 by
-    /// then. Returns when.
-    async fn raise(&self, at: DateTime<Utc>, wanted: bool) -> Result<Option<DateTime<Utc>>> {
-        if wanted {
-            sleep_until(at).await;
-            if self
-                .shoot
-                .states()
-                .values()
-                .all(|state| state.replicas == 0)
-            {
-                let raised = Utc::now();
-                self.shoot.scale(CA, 1).await?;
-                return Ok(Some(raised));
-            }
-        }
-        Ok(None)
+        try_join_all((0..nodes.names().len()).map(report)).await?;
+        self.service.report_lost().await
     }
 }
 
-async fn sleep_until(moment: DateTime<Utc>) {
-    sleep((moment - Utc::now()).to_std().unwrap_or_default()).await;
-}
-
-/// A shoot without nodes yet, to which each replica has a way of its own.
+/// A shoot without nodes yet.
 pub fn plan(grace: Duration) -> ShootPlan {
     ShootPlan {
         nodes: 0,
         grace,
         deployments: DEPENDENTS.map(|name| (name, 1)).into(),
-        secret: false,
         ..ShootPlan::default()
     }
 }
