@@ -14,7 +14,6 @@
 pub mod away;
 mod shoot;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -23,7 +22,7 @@ use clap::Args;
 use futures::future::{join, try_join_all};
 use rand::random;
 use testbed::gardener::KCM;
-use testbed::{Prober, ProberConfig, SeedCluster, Testbed, eventually};
+use testbed::{Prober, Testbed};
 use tokio::time::sleep;
 
 use crate::fleet::fill::{DEPENDENTS, fill_seed};
@@ -104,19 +103,28 @@ impl Trial {
 
 /// Runs the race.
 pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
+    let has_successor = options.replicas > 1;
+    ensure!(!options.kill || has_successor, "nobody would follow");
     let seed = bed.own_seed().await?;
     let grace = Duration::from_secs(options.grace.into());
     progress(format!("starting {} API servers", options.lanes));
     let shoots = (0..options.lanes).map(|lane| RaceShoot::start(bed, &seed, lane, grace));
     let mut shoots = try_join_all(shoots).await?;
+    try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;
     let plan = FleetPlan {
         shoots: options.load,
         nodes: 100,
         grace: USUAL_GRACE,
     };
     let load = fill_seed(seed.api(), plan, 0).await?;
-    let config = prober_config(options.grace);
-    let mut probers = start_probers(&seed, &shoots, &config, options.replicas).await?;
+    let start = async || Prober::start(&seed, prober_config(options.grace)).await;
+    let mut probers = Vec::new();
+    while probers.len() < options.replicas {
+        probers.push(start().await?);
+        progress("waiting until the initial delay is over");
+        // The second probe is the first after it, if there is nobody else; the first prober leads.
+        try_join_all(shoots.iter().map(|shoot| shoot.shoot.after_probes(1))).await?;
+    }
 
     let (mark, mut trials) = (seed.plane().mark(), Vec::new());
     while trials.len() < options.trials {
@@ -131,7 +139,7 @@ pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
             }
         }
         if options.kill {
-            probers.push(Prober::start(&seed, config.clone()).await?);
+            probers.push(start().await?);
         }
     }
     // There is nothing to be written to shoots that do not race.
@@ -148,31 +156,6 @@ pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
     }
     report.print();
     Ok(())
-}
-
-/// Starts so many probers; the first of them leads, and its initial delay is over.
-async fn start_probers(
-    seed: &Arc<SeedCluster>,
-    shoots: &[RaceShoot],
-    config: &ProberConfig,
-    count: usize,
-) -> Result<Vec<Prober>> {
-    let mut probers = Vec::new();
-    while probers.len() < count {
-        let prober = Prober::start(seed, config.clone()).await?;
-        if probers.is_empty() {
-            eventually("a prober leads", async || {
-                ensure!(!prober.log("\"leading\"").is_empty(), "it says nothing");
-                Ok(())
-            })
-            .await?;
-            progress("waiting until its initial delay is over");
-            // The second probe is the first after it.
-            try_join_all(shoots.iter().map(|shoot| shoot.shoot.after_probes(1))).await?;
-        }
-        probers.push(prober);
-    }
-    Ok(probers)
 }
 
 /// All shoots have an outage, each at a moment of its own; `kill` kills the leader, who is the first

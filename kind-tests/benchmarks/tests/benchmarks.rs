@@ -87,6 +87,7 @@ fn a_short_race_is_run_and_reported() {
             "outages raced",
             "all restored",
             "writes before the verdict",
+            "writes that were not due",
             "writes to shoots without an outage",
             "probes of the healthy shoots",
         ],

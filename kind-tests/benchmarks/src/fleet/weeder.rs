@@ -14,7 +14,7 @@ use testbed::crash_loop::{self, PodHealth, ROLE, pod, set_health, slice};
 use testbed::gardener::{self, GARDEN, WEEDER, WEEDER_USER, weeder_access};
 use testbed::usage::Usage;
 use testbed::{SeedCluster, Testbed, eventually};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
 use super::end;
 use super::fill::create;
@@ -78,8 +78,10 @@ pub async fn run(bed: &'static Testbed, options: WeederOptions) -> Result<()> {
     progress(format!("a start, its first {seconds} s"));
     let (token, plane) = (seed.api().token(GARDEN, WEEDER).await?, seed.plane());
     let (kubeconfig, mark) = (plane.kubeconfig(&plane.url(), &token), plane.mark());
+    let end_of_start = Instant::now() + Duration::from_secs(seconds);
     let weeder = RunningAgent::alone(AgentKind::Weeder, &kubeconfig, None, &[])?;
-    sleep(Duration::from_secs(seconds)).await;
+    logged(&weeder, "leading", 1).await?;
+    sleep_until(end_of_start).await;
     let asked = plane.asked_by(WEEDER_USER, &mark);
     let usage = Usage::of(weeder.id())?;
 

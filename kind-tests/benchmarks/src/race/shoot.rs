@@ -147,12 +147,10 @@ impl RaceShoot {
         })
     }
 
-    /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and
-    /// posts its status and its pods'.
+    /// The nodes' way is there again: each renews within a beat, and posts its status and its pods'.
     async fn reconnect(&self) -> Result<()> {
         let nodes = &self.shoot.nodes;
-        let phase = |_| nodes.beat().mul_f64(random());
-        nodes.heal_at(&Vec::from_iter(nodes.names().iter().map(phase)));
+        nodes.heal_all();
         let report = |node| nodes.report(node, "Ready", "True", "KubeletReady");
         try_join_all((0..nodes.names().len()).map(report)).await?;
         self.service.report_lost().await
