@@ -1,22 +1,13 @@
 //! The watchdog's agents: the real binary as a process, with the arguments and the configuration
 //! that Gardener gives it (rules 86 and 87).
 
-use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nix::sys::signal::Signal;
-use serde_json::Value;
 
-use crate::log::lines;
 use crate::page::SERVED;
 use crate::process::{Process, Program};
 use crate::reaper;
-
-/// What Gardener grants an agent to end (rule 85).
-pub const GRACE: Duration = Duration::from_secs(5);
 
 /// One of the two agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,18 +56,10 @@ pub fn binary() -> Result<PathBuf> {
         return Ok(path.into());
     }
     let this = std::env::current_exe()?;
-    let mut places = this
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join("dependency-watchdog"));
+    let places = this.ancestors().skip(1).take(2);
+    let mut places = places.map(|folder| folder.join("dependency-watchdog"));
     let found = places.find(|path| path.is_file());
-    found.with_context(|| {
-        format!(
-            "no dependency-watchdog near {}: build it, or name it in DEPENDENCY_WATCHDOG_BIN",
-            this.display()
-        )
-    })
+    found.context("no dependency-watchdog: build it, or name it in DEPENDENCY_WATCHDOG_BIN")
 }
 
 /// How an agent is started, once or again and again.
@@ -135,12 +118,8 @@ impl AgentStart {
             format!("--config-file={}", self.config.display()),
         ];
         args.extend(self.kind.args().iter().copied().map(str::to_owned));
-        // Gardener's arguments end here. Several agents share this machine, so none takes a fixed
-        // port.
-        args.extend([
-            format!("--kubeconfig={}", self.kubeconfig.display()),
-            "--pprof-bind-addr=0".to_owned(),
-        ]);
+        // Gardener's arguments end here.
+        args.push(format!("--kubeconfig={}", self.kubeconfig.display()));
         args.extend(SERVED.map(str::to_owned));
         args.extend(self.args.iter().cloned());
         args
@@ -148,41 +127,19 @@ impl AgentStart {
 
     /// Starts it.
     pub fn run(&self) -> Result<RunningAgent> {
-        let args = self.arguments();
-        let path = self.binary.clone().map_or_else(binary, Ok)?;
-        let (environment, log) = (self.environment.clone(), self.log.clone());
-        Ok(RunningAgent {
-            process: Program {
-                name: self.kind.name().to_owned(),
-                path,
-                args,
-                environment,
-                log,
-            }
-            .start()?,
-        })
+        Program {
+            name: self.kind.name().to_owned(),
+            path: self.binary.clone().map_or_else(binary, Ok)?,
+            args: self.arguments(),
+            environment: self.environment.clone(),
+            log: self.log.clone(),
+        }
+        .start()
     }
 }
 
 /// A running agent. Dropping it kills it.
-pub struct RunningAgent {
-    pub(crate) process: Process,
-}
-
-/// What it is as any program.
-impl Deref for RunningAgent {
-    type Target = Process;
-
-    fn deref(&self) -> &Process {
-        &self.process
-    }
-}
-
-impl DerefMut for RunningAgent {
-    fn deref_mut(&mut self) -> &mut Process {
-        &mut self.process
-    }
-}
+pub type RunningAgent = Process;
 
 impl RunningAgent {
     /// Starts an agent with files of its own and this config, Gardener's if none is given.
@@ -192,43 +149,12 @@ impl RunningAgent {
         config: Option<&str>,
         args: &[String],
     ) -> Result<Self> {
-        let folder = reaper::folder(kind.name())?;
-        AgentStart::new(
-            kind,
-            &folder,
-            kind.name(),
-            kubeconfig,
+        let (folder, config) = (
+            reaper::folder(kind.name())?,
             config.unwrap_or(kind.config()),
-        )?
-        .with(args)
-        .run()
-    }
-
-    /// Kills it, as the kernel does when memory is short. One that has ended already is fine.
-    pub async fn kill(mut self) -> Result<()> {
-        if self.ended()?.is_none() {
-            self.signal(Signal::SIGKILL)?;
-        }
-        self.end(GRACE).await.map(drop)
-    }
-
-    /// Asks it to end, as a kubelet does.
-    pub async fn terminate(mut self) -> Result<ExitStatus> {
-        self.signal(Signal::SIGTERM)?;
-        self.end(GRACE).await
-    }
-
-    /// Holds it up, or lets it go on.
-    pub fn pause(&self, paused: bool) -> Result<()> {
-        self.signal(if paused {
-            Signal::SIGSTOP
-        } else {
-            Signal::SIGCONT
-        })
-    }
-
-    /// Its log lines that are JSON and speak of `needle`.
-    pub fn log(&self, needle: &str) -> Vec<Value> {
-        lines(self.log_file(), needle)
+        );
+        AgentStart::new(kind, &folder, kind.name(), kubeconfig, config)?
+            .with(args)
+            .run()
     }
 }

@@ -1,6 +1,6 @@
 //! kube-apiserver's audit log: who asked for what, and what the answer was.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -15,15 +15,9 @@ rules:
 - level: Metadata
 "#;
 
-/// The audit log of one API server.
-#[derive(Clone, Debug)]
-pub struct Audit {
-    path: PathBuf,
-}
-
 /// A place in an audit log, from which on a scenario reads.
 #[derive(Debug, Default)]
-pub struct Mark(u64);
+pub struct Mark(pub usize);
 
 /// One answered request. A watch is written twice, when it begins (`ResponseStarted`) and when it
 /// ends; both are read.
@@ -52,48 +46,34 @@ pub struct Asked {
     pub answered: String,
 }
 
-impl Audit {
-    /// Reads the log at this path.
-    pub fn of(path: &Path) -> Self {
-        Self { path: path.into() }
-    }
-
-    /// The place where the log ends now.
-    pub fn mark(&self) -> Mark {
-        Mark(std::fs::metadata(&self.path).map_or(0, |file| file.len()))
-    }
-
-    /// All requests since that place, in the order of their answers.
-    pub fn since(&self, mark: &Mark) -> Vec<Asked> {
-        let bytes = std::fs::read(&self.path).unwrap_or_default();
-        let from = usize::try_from(mark.0)
-            .unwrap_or(usize::MAX)
-            .min(bytes.len());
-        bytes[from..]
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .map(|event| asked(&event))
-            .collect()
-    }
+/// All requests in the log at this path since that place, in the order of their answers.
+pub fn since(path: &Path, mark: &Mark) -> Vec<Asked> {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let lines = bytes.get(mark.0..).unwrap_or_default();
+    let lines = lines.split(|byte| *byte == b'\n');
+    let events = lines.filter_map(|line| serde_json::from_slice(line).ok());
+    events.map(|event: Value| asked(&event)).collect()
 }
 
 fn asked(event: &Value) -> Asked {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let object = &event["objectRef"];
-    let resource = match object["subresource"].as_str() {
-        Some(subresource) => format!("{}/{subresource}", text(&object["resource"])),
-        None => text(&object["resource"]),
+    let text = |pointer: &str| {
+        let value = event.pointer(pointer).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
     };
+    let mut resource = text("/objectRef/resource");
+    if let Some(subresource) = event["objectRef"]["subresource"].as_str() {
+        resource += &format!("/{subresource}");
+    }
     Asked {
-        stage: text(&event["stage"]),
-        user: text(&event["user"]["username"]),
-        verb: text(&event["verb"]),
-        uri: text(&event["requestURI"]),
+        stage: text("/stage"),
+        user: text("/user/username"),
+        verb: text("/verb"),
+        uri: text("/requestURI"),
         resource,
-        namespace: text(&object["namespace"]),
-        name: text(&object["name"]),
+        namespace: text("/objectRef/namespace"),
+        name: text("/objectRef/name"),
         code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
-        at: text(&event["requestReceivedTimestamp"]),
-        answered: text(&event["stageTimestamp"]),
+        at: text("/requestReceivedTimestamp"),
+        answered: text("/stageTimestamp"),
     }
 }

@@ -5,6 +5,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::kube_api::KubeApi;
+use crate::objects::object;
 
 /// The label of the pods that Gardener's selectors ask for, and its value.
 pub const ROLE: (&str, &str) = ("gardener.cloud/role", "controlplane");
@@ -28,33 +29,54 @@ pub fn pod(
     owner: Option<&str>,
     health: PodHealth,
 ) -> Value {
-    let owned = |name: &str| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true});
-    let owners = Vec::from_iter(owner.map(owned));
-    let container = json!({"name": "c", "image": "example.org/c", "args": ["--leader-elect=true"], "resources": {"requests": {"cpu": "100m"}}});
-    json!({"apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},
-        "spec": {"containers": [container]}, "status": status(health)})
+    let owners = owner.map_or(String::new(), |owner| {
+        format!("{{apiVersion: apps/v1, kind: ReplicaSet, name: {owner}, uid: {owner}, controller: true}}")
+    });
+    let mut pod = object(&format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: "{namespace}", labels: {labels}, ownerReferences: [{owners}]}}
+spec:
+  containers:
+  - {{name: c, image: example.org/c, args: [--leader-elect=true], resources: {{requests: {{cpu: 100m}}}}}}
+"#
+    ));
+    pod["status"] = status(health);
+    pod
 }
 
 /// The status of a pod that runs, or that crash-loops.
 pub fn status(health: PodHealth) -> Value {
     let state = match health {
-        PodHealth::Running => json!({"running": {}}),
-        PodHealth::Waiting => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        PodHealth::Running => "running: {}",
+        PodHealth::Waiting => "waiting: {reason: CrashLoopBackOff}",
         PodHealth::Terminated => {
-            json!({"terminated": {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}})
+            r#"terminated: {exitCode: 1, startedAt: "2026-01-01T00:00:00Z", finishedAt: "2026-01-01T00:00:01Z"}"#
         }
     };
     let ready = health == PodHealth::Running;
-    let container = json!({"name": "c", "image": "example.org/c", "imageID": "", "ready": ready, "restartCount": 3, "state": state});
-    json!({"phase": "Running", "containerStatuses": [container]})
+    object(&format!(
+        r#"
+phase: Running
+containerStatuses:
+- {{name: c, image: example.org/c, imageID: "", ready: {ready}, restartCount: 3, state: {{{state}}}}}
+"#
+    ))
 }
 
 /// The only slice of a Service, which has its name.
 pub fn slice(namespace: &str, service: &str, ready: bool) -> Value {
-    json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [],
-        "metadata": {"name": service, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
-        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]})
+    object(&format!(
+        r#"
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: {service}, namespace: "{namespace}", labels: {{kubernetes.io/service-name: {service}}}}}
+addressType: IPv4
+ports: []
+endpoints: [{{addresses: [10.0.0.1], conditions: {{ready: {ready}}}}}]
+"#
+    ))
 }
 
 /// A Service becomes ready or not.

@@ -16,7 +16,6 @@ use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseI
 use hickory_server::zone_handler::MessageResponseBuilder;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UdpSocket};
-use tokio::sync::watch;
 
 /// How the server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,21 +56,21 @@ pub struct Dns {
     _server: Server<DnsScript>,
 }
 
+/// The answer, and the names that were asked for, lower case, in the order of the queries.
 #[derive(Clone)]
-struct DnsScript {
-    reply: Arc<Mutex<Reply>>,
-    /// The names that were asked for, lower case, in the order of the queries.
-    asked: watch::Sender<Vec<String>>,
-}
+struct DnsScript(Arc<Mutex<(Reply, Vec<String>)>>);
 
 impl Dns {
     /// A server that answers in this way at a port of its own, over UDP and TCP.
     pub async fn start(reply: Reply) -> Result<Self> {
-        let script = DnsScript {
-            reply: Arc::new(Mutex::new(reply)),
-            asked: watch::Sender::default(),
+        let script = DnsScript(Arc::new(Mutex::new((reply, Vec::new()))));
+        // A port that both protocols have free.
+        let (udp, tcp) = loop {
+            let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+            if let Ok(tcp) = TcpListener::bind(udp.local_addr()?).await {
+                break (udp, tcp);
+            }
         };
-        let (udp, tcp) = sockets().await?;
         let address = udp.local_addr()?;
         let mut server = Server::new(script.clone());
         server.register_socket(udp);
@@ -90,29 +89,12 @@ impl Dns {
 
     /// Changes the answer to later queries.
     pub fn say(&self, reply: Reply) {
-        *self.script.reply.lock() = reply;
+        self.script.0.lock().0 = reply;
     }
 
     /// The names of all queries so far, in lower case.
     pub fn asked(&self) -> Vec<String> {
-        self.script.asked.borrow().clone()
-    }
-
-    /// Waits for `count` more queries.
-    pub async fn queries(&self, count: usize) {
-        let mut asked = self.script.asked.subscribe();
-        let wanted = asked.borrow().len() + count;
-        let _ = asked.wait_for(|asked| asked.len() >= wanted).await;
-    }
-}
-
-/// A port that both protocols have free.
-async fn sockets() -> Result<(UdpSocket, TcpListener)> {
-    loop {
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        if let Ok(tcp) = TcpListener::bind(udp.local_addr()?).await {
-            return Ok((udp, tcp));
-        }
+        self.script.0.lock().1.clone()
     }
 }
 
@@ -132,46 +114,38 @@ impl RequestHandler for DnsScript {
             return nothing;
         };
         let name = info.query.original().name().clone();
-        self.asked
-            .send_modify(|asked| asked.push(name.to_ascii().to_lowercase()));
-        let reply = self.reply.lock().clone();
+        let reply = {
+            let (reply, asked) = &mut *self.0.lock();
+            asked.push(name.to_ascii().to_lowercase());
+            reply.clone()
+        };
         let over_tcp = request.protocol() == Protocol::Tcp;
         let mut answers = Vec::new();
-        let mut records = |texts: Vec<Vec<String>>| {
-            let record =
-                |strings| Record::from_rdata(name.clone(), 300, RData::TXT(TXT::new(strings)));
-            answers.extend(texts.into_iter().map(record));
+        let mut records = |all: Vec<RData>| {
+            let record = |data| Record::from_rdata(name.clone(), 300, data);
+            answers.extend(all.into_iter().map(record));
+        };
+        let texts = |texts: Vec<Vec<String>>| {
+            let text = |strings| RData::TXT(TXT::new(strings));
+            texts.into_iter().map(text).collect()
         };
         match reply {
             Reply::Silence => return nothing,
-            Reply::Text(texts) => records(texts),
-            Reply::CutOff(texts) if over_tcp => records(texts),
+            Reply::Text(all) => records(texts(all)),
+            Reply::CutOff(all) if over_tcp => records(texts(all)),
             Reply::CutOff(_) | Reply::CutOffAlways => metadata.truncation = true,
-            Reply::NoName => metadata.response_code = ResponseCode::NXDomain,
             Reply::NoRecord => {}
-            Reply::Address => {
-                answers.push(Record::from_rdata(
-                    name.clone(),
-                    300,
-                    RData::A(A(Ipv4Addr::LOCALHOST)),
-                ));
+            Reply::Address => records(vec![RData::A(A(Ipv4Addr::LOCALHOST))]),
+            Reply::Host(host, mut addresses) if name.to_ascii() == host => {
+                addresses.retain(|_| info.query.query_type() == RecordType::A);
+                records(addresses.into_iter().map(|it| RData::A(A(it))).collect());
             }
-            Reply::Host(host, addresses) if name.to_ascii() == host => {
-                let queried = info.query.query_type() == RecordType::A;
-                let record = |address| Record::from_rdata(name.clone(), 300, RData::A(A(address)));
-                answers.extend(addresses.into_iter().filter(|_| queried).map(record));
-            }
-            Reply::Host(..) => metadata.response_code = ResponseCode::NXDomain,
+            Reply::Host(..) | Reply::NoName => metadata.response_code = ResponseCode::NXDomain,
             Reply::Failure => metadata.response_code = ResponseCode::ServFail,
             Reply::Refused => metadata.response_code = ResponseCode::Refused,
         }
-        let response = MessageResponseBuilder::from_message_request(request).build(
-            metadata,
-            &answers,
-            [],
-            [],
-            [],
-        );
+        let response = MessageResponseBuilder::from_message_request(request);
+        let response = response.build(metadata, &answers, [], [], []);
         to.send_response(response).await.unwrap_or(nothing)
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 
 use crate::kube_api::{KubeApi, ObjectChange};
-use crate::objects::{is_unknown, name};
+use crate::objects::{items, name};
 
 /// What has been made of all changes of a collection. Dropping it ends the watch.
 pub struct Followed<T> {
@@ -44,9 +44,11 @@ impl<T: Send + 'static> Followed<T> {
 /// The names of a cluster's nodes that were ever Unknown.
 pub fn unknown_nodes(api: &KubeApi) -> Followed<BTreeSet<String>> {
     Followed::start(api, "/api/v1/nodes", BTreeSet::new(), |unknown, change| {
-        if let ObjectChange::Set(node) = change
-            && is_unknown(&node)
-        {
+        let ObjectChange::Set(node) = change else {
+            return;
+        };
+        let mut conditions = items(&node["status"]["conditions"]);
+        if conditions.any(|it| it["type"] == "Ready" && it["status"] == "Unknown") {
             unknown.insert(name(&node).to_owned());
         }
     })

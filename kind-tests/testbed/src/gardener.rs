@@ -1,19 +1,13 @@
 //! What Gardener puts into a seed and a shoot: its objects, its names, and the rights it grants
 //! (rules 81 to 84).
 
-mod manifests;
-
-pub use manifests::{
-    definitions, more_access, prober_access, seed_access, shoot_access, weeder_access,
-};
-
 use api_server::{Resource, Rule, User};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use chrono::{SecondsFormat, TimeDelta};
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
+use crate::objects::{all, object};
 use crate::renewers::stamp;
-use crate::wall;
 
 /// Where Gardener's components live on a seed.
 pub const GARDEN: &str = "garden";
@@ -86,18 +80,41 @@ fn user(name: &str, manifests: &[Value]) -> User {
 /// A Cluster: one worker pool, not hibernated, last operation done. `grace` is
 /// `nodeMonitorGracePeriod`, Kubernetes' default if `None`.
 pub fn cluster(namespace: &str, grace: Option<&str>) -> Value {
-    let mut kubernetes = json!({"version": "1.36.3"});
+    let name = namespace.rsplit("--").next().unwrap_or_default();
+    let mut cluster = object(&format!(
+        r#"
+apiVersion: extensions.gardener.cloud/v1alpha1
+kind: Cluster
+metadata: {{name: "{namespace}"}}
+spec:
+  seed: {{}}
+  cloudProfile: {{}}
+  shoot:
+    apiVersion: core.gardener.cloud/v1beta1
+    kind: Shoot
+    metadata: {{name: "{name}", namespace: garden-demo}}
+    spec:
+      kubernetes: {{version: 1.36.3}}
+      provider:
+        type: local
+        workers: [{{name: worker, minimum: 1, maximum: 9}}]
+    status:
+      lastOperation: {{type: Reconcile, state: Succeeded, progress: 100}}
+"#
+    ));
     if let Some(grace) = grace {
-        kubernetes["kubeControllerManager"] = json!({"nodeMonitorGracePeriod": grace});
+        cluster["spec"]["shoot"]["spec"]["kubernetes"]["kubeControllerManager"] =
+            json!({"nodeMonitorGracePeriod": grace});
     }
-    let shoot = json!({
-        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
-        "metadata": {"name": namespace.rsplit("--").next(), "namespace": "garden-demo"},
-        "spec": {"kubernetes": kubernetes, "provider": {"type": "local", "workers": [{"name": "worker", "minimum": 1, "maximum": 9}]}},
-        "status": {"lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100}},
-    });
-    json!({"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": namespace},
-        "spec": {"shoot": shoot, "seed": {}, "cloudProfile": {}}})
+    cluster
+}
+
+/// A Cluster whose last operation is long over.
+pub fn old_cluster(namespace: &str, grace: &str) -> Value {
+    let mut cluster = cluster(namespace, Some(grace));
+    let operation = &mut cluster["spec"]["shoot"]["status"]["lastOperation"];
+    operation["lastUpdateTime"] = "2025-01-01T00:00:00Z".into();
+    cluster
 }
 
 /// Puts something into a Cluster that nobody reads, deeper than parsers that build a tree follow.
@@ -108,45 +125,120 @@ pub fn nest_deeply(cluster: &mut Value) {
 
 /// The Secret with a shoot's kubeconfig.
 pub fn probe_secret(namespace: &str, kubeconfig: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": PROBE_SECRET, "namespace": namespace},
-        "data": {"kubeconfig": BASE64_STANDARD.encode(kubeconfig)}})
+    let kubeconfig = BASE64_STANDARD.encode(kubeconfig);
+    object(&format!(
+        r#"
+apiVersion: v1
+kind: Secret
+type: Opaque
+metadata: {{name: {PROBE_SECRET}, namespace: "{namespace}"}}
+data: {{kubeconfig: "{kubeconfig}"}}
+"#
+    ))
 }
 
 /// A Deployment whose pods are all ready.
 pub fn deployment(namespace: &str, name: &str, replicas: i64) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": name, "image": name}]}}},
-        "status": {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}})
+    object(&format!(
+        r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: "{namespace}", labels: {{app: {name}}}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec: {{containers: [{{name: {name}, image: {name}}}]}}
+status: {{replicas: {replicas}, readyReplicas: {replicas}, availableReplicas: {replicas}}}
+"#
+    ))
 }
 
 /// A running Machine that stands for a node.
 pub fn machine(namespace: &str, node: &str) -> Value {
-    json!({"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
-        "metadata": {"name": node, "namespace": namespace, "labels": {"node": node}},
-        "spec": {"class": {"kind": "MachineClass", "name": "worker"}},
-        "status": {"currentStatus": {"phase": "Running"}}})
+    object(&format!(
+        r#"
+apiVersion: machine.sapcloud.io/v1alpha1
+kind: Machine
+metadata: {{name: {node}, namespace: "{namespace}", labels: {{node: {node}}}}}
+spec: {{class: {{kind: MachineClass, name: worker}}}}
+status: {{currentStatus: {{phase: Running}}}}
+"#
+    ))
 }
 
 /// A healthy node of a worker pool.
 pub fn node(name: &str, pool: &str) -> Value {
-    let since = wall::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastHeartbeatTime": since, "lastTransitionTime": since, "reason": "Kubelet", "message": ""});
-    json!({"apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {"worker.gardener.cloud/pool": pool, "kubernetes.io/hostname": name},
-            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
-        "spec": {"providerID": format!("local:///{name}")},
-        "status": {"conditions": [condition("MemoryPressure", "False"), condition("DiskPressure", "False"), condition("PIDPressure", "False"),
-            condition("Ready", "True")], "addresses": [{"type": "Hostname", "address": name}]}})
+    let now = stamp(TimeDelta::zero());
+    let since = format!(
+        r#"lastHeartbeatTime: "{now}", lastTransitionTime: "{now}", reason: Kubelet, message: """#
+    );
+    object(&format!(
+        r#"
+apiVersion: v1
+kind: Node
+metadata:
+  name: {name}
+  labels: {{worker.gardener.cloud/pool: {pool}, kubernetes.io/hostname: {name}}}
+  annotations: {{node.alpha.kubernetes.io/ttl: "0"}}
+spec: {{providerID: "local:///{name}"}}
+status:
+  conditions:
+  - {{type: MemoryPressure, status: "False", {since}}}
+  - {{type: DiskPressure, status: "False", {since}}}
+  - {{type: PIDPressure, status: "False", {since}}}
+  - {{type: Ready, status: "True", {since}}}
+  addresses: [{{type: Hostname, address: {name}}}]
+"#
+    ))
 }
 
 /// The lease of a node that is renewed now, by a clock that is so far ahead of ours.
 pub fn lease(node: &str, seconds: u64, ahead: TimeDelta) -> Value {
-    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": node, "namespace": "kube-node-lease"},
-        "spec": {"holderIdentity": node, "leaseDurationSeconds": seconds, "renewTime": stamp(ahead)}})
+    let renewed = stamp(ahead);
+    object(&format!(
+        r#"
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {{name: {node}, namespace: kube-node-lease}}
+spec: {{holderIdentity: {node}, leaseDurationSeconds: {seconds}, renewTime: "{renewed}"}}
+"#
+    ))
 }
 
 /// A namespace.
 pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "status": {"phase": "Active"}})
+}
+
+/// The resource definitions of a seed.
+pub fn definitions() -> Vec<Value> {
+    all(include_str!("../manifests/definitions.yaml"))
+}
+
+/// The namespace garden, and the prober's account and roles on a seed.
+pub fn seed_access() -> Vec<Value> {
+    [vec![namespace(GARDEN)], prober_access(PROBER)].concat()
+}
+
+/// The prober's rights on a seed for an account of this name.
+pub fn prober_access(name: &str) -> Vec<Value> {
+    all(&include_str!("../manifests/prober.yaml").replace(PROBER, name))
+}
+
+/// The weeder's account and roles on a seed.
+pub fn weeder_access() -> Vec<Value> {
+    all(include_str!("../manifests/weeder.yaml"))
+}
+
+/// What an operator grants beside that, who lets the prober scale StatefulSets and custom
+/// resources.
+pub fn more_access() -> Vec<Value> {
+    all(include_str!("../manifests/more-dependents.yaml"))
+}
+
+/// The prober's account and roles in a shoot.
+pub fn shoot_access() -> Vec<Value> {
+    all(include_str!("../manifests/shoot.yaml"))
 }

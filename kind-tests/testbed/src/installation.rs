@@ -9,7 +9,7 @@ use crate::agent::binary;
 use crate::objects::{Manifests, get, items, path};
 use crate::page::SERVED;
 use crate::process::Process;
-use crate::{KubeApi, SeedCluster};
+use crate::{KubeApi, SeedCluster, reaper};
 
 /// Where the Deployments mount the config.
 const CONFIG: &str = "/etc/dependency-watchdog/config";
@@ -20,12 +20,10 @@ const CONFIG: &str = "/etc/dependency-watchdog/config";
 /// # Errors
 /// When the API server refuses.
 pub async fn install(api: &KubeApi, objects: &Manifests) -> Result<()> {
+    let kinds = ["Role", "RoleBinding", "ServiceAccount", "ConfigMap"];
     for object in objects.values() {
         let kind = object["kind"].as_str().unwrap_or_default();
-        if kind.ends_with("Role")
-            || kind.ends_with("RoleBinding")
-            || ["ServiceAccount", "ConfigMap"].contains(&kind)
-        {
+        if kinds.contains(&kind.trim_start_matches("Cluster")) {
             api.delete(&path(object)?).await?;
             api.create(object).await?;
         }
@@ -62,15 +60,14 @@ pub fn command(objects: &Manifests, deployment: &str) -> Result<Vec<String>> {
 /// # Errors
 /// When it mounts none.
 pub fn config<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a str> {
-    let (pod, container) = (pod(objects, deployment)?, container(objects, deployment)?);
-    let (volume, mounted) = (&pod["volumes"][0], &container["volumeMounts"][0]);
+    let pod = pod(objects, deployment)?;
+    let (volume, mounted) = (&pod["volumes"][0], &pod["containers"][0]["volumeMounts"][0]);
     anyhow::ensure!(
         mounted["mountPath"] == CONFIG && volume["name"] == mounted["name"],
         "{mounted}"
     );
-    let name = volume["configMap"]["name"]
-        .as_str()
-        .context("no ConfigMap")?;
+    let name = volume["configMap"]["name"].as_str();
+    let name = name.context("no ConfigMap")?;
     let map = get(objects, &format!("ConfigMap garden/{name}"))?;
     let file = map["data"]["dep-config.yaml"].as_str();
     file.context("no dep-config.yaml")
@@ -90,31 +87,20 @@ impl RunningAgent {
         more: &[&str],
     ) -> Result<Self> {
         let account = pod(objects, deployment)?["serviceAccountName"].as_str();
-        let token = seed
-            .api()
-            .token("garden", account.context("no account")?)
-            .await?;
-        let folder = crate::reaper::folder(deployment)?;
-        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text);
-        write("dep-config.yaml", &change(config(objects, deployment)?))?;
-        write(
-            "kubeconfig",
-            &seed.plane().kubeconfig(&seed.plane().url(), &token),
-        )?;
-        let mut args: Vec<String> = command(objects, deployment)?.into_iter().skip(1).collect();
-        for arg in &mut args {
-            *arg = arg.replace(CONFIG, &folder.display().to_string());
-        }
+        let kubeconfig = seed.kubeconfig(account.context("no account")?).await?;
+        let folder = reaper::folder(deployment)?;
+        let file = folder.join("kubeconfig");
+        std::fs::write(&file, kubeconfig)?;
+        let config = change(config(objects, deployment)?);
+        std::fs::write(folder.join("dep-config.yaml"), config)?;
+        let words = command(objects, deployment)?.into_iter().skip(1);
+        let words = words.map(|word| word.replace(CONFIG, &folder.display().to_string()));
+        let mut args: Vec<String> = words.collect();
         // What the cluster gives a pod by other means.
-        args.push(format!(
-            "--kubeconfig={}",
-            folder.join("kubeconfig").display()
-        ));
-        args.extend(SERVED.map(Into::into));
-        args.push("--pprof-bind-addr=0".into());
-        args.extend(more.iter().map(ToString::to_string));
+        args.push(format!("--kubeconfig={}", file.display()));
+        args.extend(SERVED.iter().chain(more).map(ToString::to_string));
         let process = Process::start(deployment, &binary()?, &args, &folder.join("log"))?;
         seed.set_log(process.log_file().to_owned());
-        Ok(Self { process })
+        Ok(process)
     }
 }

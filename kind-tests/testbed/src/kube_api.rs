@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{Method, Request, Response};
+use http::{HeaderName, Method, Request, Response};
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{Status, WatchEvent};
@@ -16,10 +16,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::objects::{collection, metadata, name};
+use crate::objects::{self, collection, name};
 use crate::secrets;
-
-const JSON: &str = "application/json";
 
 /// How long an answer may take. An API server gives up after 60 s; on loopback it has answered long
 /// before this.
@@ -30,9 +28,8 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// A client for one API server with one user's credentials.
 #[derive(Clone)]
 pub struct KubeApi {
+    config: Config,
     client: Client,
-    /// Whom it acts as, if not as itself.
-    user: Option<String>,
 }
 
 /// A change that a watch reports.
@@ -67,61 +64,52 @@ fn unless<T>(answer: Result<T>, refused: impl Fn(&Status) -> bool) -> Result<Opt
 }
 
 impl KubeApi {
+    /// A client for this server, and user if it knows any.
+    pub(crate) fn of(config: Config) -> Result<Self> {
+        Ok(Self {
+            client: Client::try_from(config.clone())?,
+            config,
+        })
+    }
+
     /// A client for this kubeconfig's current context.
     pub async fn connect(kubeconfig: &str) -> Result<Self> {
-        Self::with(kubeconfig, true).await
-    }
-
-    /// The same, which shows also a 429, 503 or 504 instead of asking again.
-    pub async fn without_retries(kubeconfig: &str) -> Result<Self> {
-        Self::with(kubeconfig, false).await
-    }
-
-    async fn with(kubeconfig: &str, default_retry: bool) -> Result<Self> {
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
         let mut config =
             Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.connect_timeout = Some(Duration::from_secs(5));
         // Watches of the testbed end when the test does; requests have a deadline of their own.
         config.read_timeout = None;
-        config.default_retry = default_retry;
-        Ok(Self {
-            client: Client::try_from(config)?,
-            user: None,
-        })
+        Self::of(config)
     }
 
-    /// A client for a server that knows no users, and speaks no TLS.
-    pub fn without_tls(url: &str) -> Result<Self> {
-        Ok(Self {
-            client: Client::try_from(Config::new(url.parse()?))?,
-            user: None,
-        })
+    /// The same, which shows also a 429, 503 or 504 instead of asking again.
+    pub fn without_retries(&self) -> Result<Self> {
+        let mut config = self.config.clone();
+        config.default_retry = false;
+        Self::of(config)
     }
 
     /// A client that impersonates another user, which needs the right to.
-    pub fn acting_as(&self, user: &str) -> Self {
-        Self {
-            client: self.client.clone(),
-            user: Some(user.into()),
-        }
+    pub fn acting_as(&self, user: &str) -> Result<Self> {
+        let mut config = self.config.clone();
+        let header = HeaderName::from_static("impersonate-user");
+        config.headers.push((header, user.try_into()?));
+        Self::of(config)
     }
 
     async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        content_type: &str,
+        form: &str,
         body: Option<&Value>,
     ) -> Result<T> {
         let context = format!("{method} {path}");
-        let mut request = Request::builder()
+        let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(http::header::CONTENT_TYPE, content_type);
-        if let Some(user) = &self.user {
-            request = request.header("Impersonate-User", user);
-        }
+            .header(http::header::CONTENT_TYPE, format!("application/{form}"));
         let body = body.map(Value::to_string).unwrap_or_default();
         answered(self.client.request(request.body(body.into_bytes())?))
             .await
@@ -130,31 +118,17 @@ impl KubeApi {
 
     /// The whole answer to a request of any form, also to one that is refused.
     pub async fn answer(&self, request: Request<Vec<u8>>) -> Result<Response<Bytes>> {
-        let mut request = request.map(Body::from);
-        if let Some(user) = &self.user {
-            request
-                .headers_mut()
-                .insert("Impersonate-User", user.try_into()?);
-        }
         answered(async {
-            let (head, body) = self.client.send(request).await?.into_parts();
+            let answer = self.client.send(request.map(Body::from)).await?;
+            let (head, body) = answer.into_parts();
             Ok(Response::from_parts(head, body.collect_bytes().await?))
         })
         .await
     }
 
-    /// The body of an answer that is no JSON.
-    pub async fn text(&self, path: &str) -> Result<String> {
-        answered(
-            self.client
-                .request_text(Request::get(path).body(Vec::new())?),
-        )
-        .await
-    }
-
     /// An object or a list.
     pub async fn get(&self, path: &str) -> Result<Value> {
-        self.send(Method::GET, path, JSON, None).await
+        self.send(Method::GET, path, "json", None).await
     }
 
     /// An object, or none when it does not exist.
@@ -171,18 +145,14 @@ impl KubeApi {
     /// The names of the objects in a collection.
     pub async fn names(&self, path: &str) -> Result<Vec<String>> {
         let objects = self.list(path).await?;
-        Ok(objects
-            .iter()
-            .map(|object| name(object).to_owned())
-            .collect())
+        Ok(objects.iter().map(|it| name(it).to_owned()).collect())
     }
 
     /// Creates an object; one that is there already stays as it is.
     pub async fn create(&self, object: &Value) -> Result<()> {
-        let path = collection(object)?;
-        let created = self.send(Method::POST, &path, JSON, Some(object)).await;
+        let created = self.post(&collection(object)?, object).await;
         unless(created, Status::is_already_exists)
-            .map(|_: Option<IgnoredAny>| ())
+            .map(drop)
             .with_context(|| name(object).to_owned())
     }
 
@@ -194,20 +164,32 @@ impl KubeApi {
         Ok(())
     }
 
+    /// Creates the objects that these YAML documents describe.
+    pub async fn create_yaml(&self, documents: &str) -> Result<()> {
+        self.create_all(&objects::all(documents)).await
+    }
+
+    /// Waits until something is there: an object that somebody creates, or a collection whose
+    /// definition has just been created.
+    pub async fn appears(&self, path: &str) -> Result<()> {
+        let found = async || self.get(path).await.map(drop);
+        crate::eventually(&format!("{path} is there"), found).await
+    }
+
     /// Posts to a subresource or a review and returns the answer.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.send(Method::POST, path, JSON, Some(body)).await
+        self.send(Method::POST, path, "json", Some(body)).await
     }
 
     /// Merges a patch into an object.
     pub async fn merge(&self, path: &str, patch: &Value) -> Result<()> {
-        self.patch("merge-patch", path, patch).await
+        self.patch("merge-patch+json", path, patch).await
     }
 
     /// Merges a patch into an object of a built-in kind, in whose lists items are merged by their
     /// keys (a condition by its type).
     pub async fn merge_items(&self, path: &str, patch: &Value) -> Result<()> {
-        self.patch("strategic-merge-patch", path, patch).await
+        self.patch("strategic-merge-patch+json", path, patch).await
     }
 
     /// Sets or removes an annotation of an object.
@@ -219,26 +201,23 @@ impl KubeApi {
     /// Puts a value in the place that a JSON pointer names, whatever was there.
     pub async fn replace(&self, path: &str, pointer: &str, value: &Value) -> Result<()> {
         let patch = json!([{"op": "add", "path": pointer, "value": value}]);
-        self.patch("json-patch", path, &patch).await
+        self.patch("json-patch+json", path, &patch).await
     }
 
     async fn patch(&self, form: &str, path: &str, patch: &Value) -> Result<()> {
-        let content_type = format!("application/{form}+json");
-        self.send(Method::PATCH, path, &content_type, Some(patch))
-            .await
-            .map(|_: IgnoredAny| ())
+        let patched = self.send(Method::PATCH, path, form, Some(patch)).await;
+        patched.map(|_: IgnoredAny| ())
     }
 
     /// Deletes an object or a collection; one that is not there is fine.
     pub async fn delete(&self, path: &str) -> Result<()> {
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
-        let deleted = self.send(Method::DELETE, path, JSON, Some(&options)).await;
-        unless(deleted, Status::is_not_found).map(|_: Option<IgnoredAny>| ())
+        let deleted = self.send(Method::DELETE, path, "json", Some(&options));
+        unless(deleted.await, Status::is_not_found).map(|_: Option<IgnoredAny>| ())
     }
 
     /// Follows a collection for good: first what is there, then every change, in order. A watch that
-    /// breaks, because the server is stopped or the version too old, is restarted a moment later
-    /// with what is there.
+    /// ends or breaks is restarted a moment later, with what is there.
     pub async fn keep_following(&self, path: &str, mut seen: impl FnMut(ObjectChange)) {
         loop {
             let _ = self.follow(path, &mut seen).await;
@@ -247,45 +226,27 @@ impl KubeApi {
     }
 
     async fn follow(&self, path: &str, seen: &mut impl FnMut(ObjectChange)) -> Result<()> {
-        // Without a version a watch begins with what is there.
-        let mut version = String::new();
-        loop {
-            let separator = if path.contains('?') { '&' } else { '?' };
-            let uri = format!(
-                "{path}{separator}watch=true&allowWatchBookmarks=true&resourceVersion={version}"
-            );
-            let request = Request::get(uri).body(Vec::new())?;
-            let mut stream = pin!(answered(self.client.request_events::<Value>(request)).await?);
-            while let Some(event) = stream.next().await {
-                let (object, is_gone) = match event? {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
-                    WatchEvent::Deleted(object) => (object, true),
-                    WatchEvent::Bookmark(bookmark) => {
-                        version = bookmark.metadata.resource_version;
-                        continue;
-                    }
-                    WatchEvent::Error(status) => anyhow::bail!("{path}: {}", status.message),
-                };
-                metadata(&object, "resourceVersion").clone_into(&mut version);
-                seen(if is_gone {
-                    ObjectChange::Gone(object)
-                } else {
-                    ObjectChange::Set(object)
-                });
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let request = Request::get(format!("{path}{separator}watch=true")).body(Vec::new())?;
+        let mut changes = pin!(answered(self.client.request_events(request)).await?);
+        while let Some(change) = changes.next().await {
+            match change? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    seen(ObjectChange::Set(object));
+                }
+                WatchEvent::Deleted(object) => seen(ObjectChange::Gone(object)),
+                WatchEvent::Bookmark(_) | WatchEvent::Error(_) => break,
             }
         }
+        Ok(())
     }
 
     /// A token for a ServiceAccount, valid for an hour.
     pub async fn token(&self, namespace: &str, account: &str) -> Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        let request = json!({
-            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600},
-        });
-        let answer = self.post(&path, &request).await?;
-        let token = answer["status"]["token"]
-            .as_str()
-            .context("no token in the answer")?;
+        let answer = self.post(&path, &json!({"spec": {}})).await?;
+        let token = answer["status"]["token"].as_str();
+        let token = token.context("no token in the answer")?;
         secrets::all().register(token);
         Ok(token.into())
     }

@@ -31,31 +31,23 @@ impl<K: Clone + Ord> Pods<K> {
 
     /// Observes an object as it is now.
     pub fn observe(&mut self, key: &K, object: &Value, now: Instant) {
-        let wanted = object["spec"]["replicas"].as_i64().unwrap_or_default();
-        let ready = object["status"]["readyReplicas"]
-            .as_i64()
-            .unwrap_or_default();
-        let word = object["metadata"]["annotations"][READY_AFTER].as_str();
-        if wanted == ready {
+        let count = |part: &str, key: &str| object[part][key].as_i64().unwrap_or_default();
+        let wanted = count("spec", "replicas");
+        let planned = self.due.get(key).map(|(_, planned)| *planned);
+        if wanted == count("status", "readyReplicas") {
             self.due.remove(key);
-        } else if self
-            .due
-            .get(key)
-            .is_none_or(|(_, planned)| *planned != wanted)
-        {
-            let takes = word
-                .and_then(|word| word.parse().ok())
-                .map_or(self.usual, Duration::from_millis);
+        } else if planned != Some(wanted) {
+            let takes = object["metadata"]["annotations"][READY_AFTER].as_str();
+            let takes = takes.and_then(|word| word.parse().ok());
+            let takes = takes.map_or(self.usual, Duration::from_millis);
             self.due.insert(key.clone(), (now + takes, wanted));
         }
     }
 
     /// What is done by now, each with its number of replicas.
     pub fn take_due(&mut self, now: Instant) -> Vec<(K, i64)> {
-        self.due
-            .extract_if(.., |_, (at, _)| *at <= now)
-            .map(|(key, (_, wanted))| (key, wanted))
-            .collect()
+        let due = self.due.extract_if(.., |_, (at, _)| *at <= now);
+        due.map(|(key, (_, wanted))| (key, wanted)).collect()
     }
 
     fn next(&self) -> Option<Instant> {

@@ -1,4 +1,4 @@
-//! Rendered Kubernetes objects.
+//! Kubernetes objects as YAML and JSON.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,28 @@ use serde_json::Value;
 /// garden/gardener.cloud:dependency-watchdog-prober`.
 pub type Manifests = BTreeMap<String, Value>;
 
+/// The object that this YAML of a test describes.
+pub fn object(yaml: &str) -> Value {
+    serde_saphyr::from_str(yaml).expect("a test writes YAML")
+}
+
+/// The objects that these YAML documents of a test describe.
+pub fn all(documents: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(documents).expect("a test writes YAML")
+}
+
 /// Reads a stream of YAML documents.
 ///
 /// # Errors
 /// When it is none, or an object is there twice.
 pub fn read(text: &str) -> Result<Manifests> {
     let mut objects = Manifests::new();
-    for object in serde_saphyr::from_multiple::<Value>(text)? {
-        if object.is_null() {
-            continue;
-        }
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    documents.retain(|object| !object.is_null());
+    for object in documents {
         let key = key(&object)?;
-        ensure!(
-            objects.insert(key.clone(), object).is_none(),
-            "{key} is there twice"
-        );
+        let twice = objects.insert(key.clone(), object);
+        ensure!(twice.is_none(), "{key} is there twice");
     }
     Ok(objects)
 }
@@ -46,12 +53,6 @@ pub fn items(array: &Value) -> impl Iterator<Item = &Value> {
     array.as_array().into_iter().flatten()
 }
 
-/// Whether a node's condition Ready is Unknown.
-pub fn is_unknown(node: &Value) -> bool {
-    items(&node["status"]["conditions"])
-        .any(|one| one["type"] == "Ready" && one["status"] == "Unknown")
-}
-
 /// An object's kind, namespace and name.
 ///
 /// # Errors
@@ -62,11 +63,10 @@ pub fn key(object: &Value) -> Result<String> {
         !kind.is_empty() && !name.is_empty(),
         "no kind or name: {object}"
     );
-    let namespace = match metadata(object, "namespace") {
-        "" => String::new(),
-        namespace => format!("{namespace}/"),
-    };
-    Ok(format!("{kind} {namespace}{name}"))
+    Ok(match metadata(object, "namespace") {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    })
 }
 
 /// One of them.
@@ -74,9 +74,8 @@ pub fn key(object: &Value) -> Result<String> {
 /// # Errors
 /// When it is not among them.
 pub fn get<'a>(objects: &'a Manifests, key: &str) -> Result<&'a Value> {
-    objects
-        .get(key)
-        .with_context(|| format!("no {key} among {:#?}", objects.keys()))
+    let object = objects.get(key);
+    object.with_context(|| format!("no {key} among {:#?}", objects.keys()))
 }
 
 /// The collection that an object belongs into; kube knows the plurals of kinds.
@@ -88,10 +87,8 @@ pub fn collection(object: &Value) -> Result<String> {
         TypeMeta::deserialize(object).with_context(|| object.to_string())?;
     let version: GroupVersion = api_version.parse()?;
     let resource = ApiResource::from_gvk(&version.with_kind(&kind));
-    Ok(DynamicObject::url_path(
-        &resource,
-        object["metadata"]["namespace"].as_str(),
-    ))
+    let namespace = object["metadata"]["namespace"].as_str();
+    Ok(DynamicObject::url_path(&resource, namespace))
 }
 
 /// Where an object is.

@@ -1,21 +1,22 @@
 //! What the watchdog itself serves: `/metrics`, `/healthz`, `/readyz`, `/statusz`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tokio::task::spawn_blocking;
 
 use crate::log::{lines, tail};
 
-/// Lets a process serve on ports that it chooses and tells in its log. An address that is given
-/// twice counts as given last.
-pub const SERVED: [&str; 2] = [
+/// Lets a process serve on ports that it chooses and tells in its log: several agents share this
+/// machine. An address that is given twice counts as given last.
+pub const SERVED: [&str; 3] = [
     "--metrics-bind-addr=127.0.0.1:0",
     "--health-bind-addr=127.0.0.1:0",
+    "--pprof-bind-addr=0",
 ];
 
 /// The pages are made from memory, at once.
@@ -44,9 +45,7 @@ pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Res
     stream.set_read_timeout(Some(patience))?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
     let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .with_context(|| format!("{path}: no answer within {patience:?}"))?;
+    stream.read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
     Ok((status, body.into()))
@@ -57,10 +56,9 @@ pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Res
 /// # Errors
 /// When it does not serve it (yet).
 pub fn address(log: &Path, path: &str) -> Result<String> {
-    let what = if path == "/metrics" {
-        "serving metrics"
-    } else {
-        "serving health"
+    let what = match path {
+        "/metrics" => "serving metrics",
+        _ => "serving health",
     };
     let logged = lines(log, what);
     let address = logged.last().and_then(|line| line["address"].as_str());
@@ -74,8 +72,7 @@ pub fn outside() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     // Nothing is sent: the route says which address it would be sent from.
     socket.connect("192.0.2.1:9").ok()?;
-    let address = socket.local_addr().ok()?.ip();
-    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+    Some(socket.local_addr().ok()?.ip())
 }
 
 /// `/metrics`, read.
@@ -83,8 +80,6 @@ pub fn outside() -> Option<IpAddr> {
 pub struct ScrapedMetrics {
     /// Types by name, counters with their `_total`.
     pub types: BTreeMap<String, String>,
-    /// Label names by metric, of those that have a sample.
-    pub labels: BTreeMap<String, BTreeSet<String>>,
     /// Values by series, as they are written.
     pub values: BTreeMap<String, f64>,
 }
@@ -97,27 +92,15 @@ impl ScrapedMetrics {
     pub fn read(text: &str) -> Result<Self> {
         let mut metrics = Self::default();
         for line in text.lines() {
+            let wrong = || line.to_owned();
             if let Some(described) = line.strip_prefix("# TYPE ") {
-                let (name, kind) = described.split_once(' ').with_context(|| line.to_owned())?;
+                let (name, kind) = described.split_once(' ').with_context(wrong)?;
                 let suffix = if kind == "counter" { "_total" } else { "" };
                 metrics.types.insert(format!("{name}{suffix}"), kind.into());
             } else if !line.starts_with('#') {
-                let (series, value) = line.rsplit_once(' ').with_context(|| line.to_owned())?;
-                metrics.values.insert(
-                    series.into(),
-                    value.parse().with_context(|| line.to_owned())?,
-                );
-                let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-                let names = labels
-                    .trim_end_matches('}')
-                    .split("\",")
-                    .filter_map(|label| label.split_once('='))
-                    .map(|(name, _)| name);
-                let labels = metrics
-                    .labels
-                    .entry(metrics_name(&metrics.types, name))
-                    .or_default();
-                labels.extend(names.filter(|name| *name != "le").map(Into::into));
+                let (series, value) = line.rsplit_once(' ').with_context(wrong)?;
+                let value = value.parse().with_context(wrong)?;
+                metrics.values.insert(series.into(), value);
             }
         }
         Ok(metrics)
@@ -128,21 +111,9 @@ impl ScrapedMetrics {
     /// # Errors
     /// When there is no such series.
     pub fn value(&self, series: &str) -> Result<f64> {
-        self.values
-            .get(series)
-            .copied()
-            .with_context(|| format!("no {series} among {:#?}", self.values.keys()))
+        let value = self.values.get(series).copied();
+        value.with_context(|| format!("no {series} among {:#?}", self.values.keys()))
     }
-}
-
-/// What the series of a histogram belong to.
-fn metrics_name(types: &BTreeMap<String, String>, series: &str) -> String {
-    let base = ["_bucket", "_sum", "_count"]
-        .iter()
-        .find_map(|suffix| series.strip_suffix(suffix));
-    base.filter(|base| types.get(*base).is_some_and(|kind| kind == "histogram"))
-        .unwrap_or(series)
-        .into()
 }
 
 /// The metrics of the process that writes this log.
@@ -151,6 +122,6 @@ fn metrics_name(types: &BTreeMap<String, String>, series: &str) -> String {
 /// When it serves none (yet).
 pub async fn metrics(log: &Path) -> Result<ScrapedMetrics> {
     let (status, body) = page(log, "/metrics").await?;
-    anyhow::ensure!(status == 200, "{status}: {body}");
+    ensure!(status == 200, "{status}: {body}");
     ScrapedMetrics::read(&body)
 }

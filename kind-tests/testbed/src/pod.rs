@@ -1,68 +1,114 @@
-//! A controller manager in the place of a Deployment's pods: it runs while the Deployment has
-//! replicas, as a kubelet would see to it.
+//! The programs of one pod of a Deployment: they run while the Deployment has replicas, as a
+//! kubelet would see to it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Result;
 use chrono::{DateTime, Utc};
-use tokio::sync::{Mutex, MutexGuard};
+use nix::sys::signal::Signal;
+use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::control_plane::ControllerManager;
+use crate::process::{Process, Program, words};
+use crate::reaper;
 use crate::shoot::ShootCluster;
 
-/// How often it is checked at least whether the program still runs.
+/// How often it is checked at least whether the programs still run.
 const TICK: Duration = Duration::from_millis(50);
+/// Kubernetes' default terminationGracePeriodSeconds.
+const TERMINATION_GRACE: Duration = Duration::from_secs(30);
 
-type PodEnd = Arc<parking_lot::Mutex<Option<(DateTime<Utc>, Duration)>>>;
+type PodEnd = Arc<Mutex<Option<(DateTime<Utc>, Duration)>>>;
 
-/// A controller manager and who starts and ends it. Dropping it ends both.
+/// kube-controller-manager, with nothing but the controllers that give nodes up and write
+/// endpoints, for the cluster of `kubeconfig`; a node whose lease is older than `grace` is marked
+/// Unknown.
+pub fn kube_controller_manager(
+    programs: &Path,
+    kubeconfig: &str,
+    grace: Duration,
+) -> Result<Program> {
+    let (name, grace) = ("kube-controller-manager", grace.as_secs());
+    let folder = reaper::folder(name)?;
+    let file = folder.join("kubeconfig");
+    std::fs::write(&file, kubeconfig)?;
+    // Requests as Gardener has them; a fifth of that is the default.
+    let args = format!(
+        "--kubeconfig={} --controllers=node-lifecycle-controller,endpointslice-controller \
+         --node-monitor-grace-period={grace}s --leader-elect=false --secure-port=0 \
+         --kube-api-qps=100 --kube-api-burst=200",
+        file.display()
+    );
+    Ok(Program {
+        name: name.into(),
+        path: programs.join(name),
+        args: words(&args),
+        environment: Vec::new(),
+        log: folder.join("log"),
+    })
+}
+
+/// The programs of a pod and who starts and ends them. Dropping it ends both.
 pub struct DeploymentPod {
-    program: Arc<Mutex<ControllerManager>>,
+    is_running: watch::Receiver<bool>,
     /// When it last ended as it was asked to, and how long after SIGTERM.
     pub ended: PodEnd,
     _kubelet: JoinSet<()>,
 }
 
 impl DeploymentPod {
-    /// Lets a Deployment of a shoot's control plane have this program. SIGTERM comes at once when
-    /// that is at 0.
-    pub fn start(shoot: &ShootCluster, deployment: &str, program: ControllerManager) -> Self {
-        let (program, ended) = (Arc::new(Mutex::new(program)), PodEnd::default());
-        let (held, told) = (program.clone(), Arc::clone(&ended));
+    /// Lets a Deployment of a shoot's control plane have these programs. SIGTERM comes at once when
+    /// that is at 0; when one has ended by itself, all are started again.
+    pub fn start(shoot: &ShootCluster, deployment: &str, programs: Vec<Program>) -> Self {
+        let (running, is_running) = watch::channel(false);
+        let ended = PodEnd::default();
+        let told = Arc::clone(&ended);
         let key = (shoot.namespace.clone(), deployment.to_owned());
         let mut states = shoot.seed.journal().states();
+        let mut processes: Vec<Process> = Vec::new();
         let kubelet = async move {
             loop {
                 let state = states.borrow_and_update().get(&key).cloned();
-                let wanted = state.is_some_and(|state| state.replicas > 0);
-                let mut program = held.lock().await;
+                let is_wanted = state.is_some_and(|state| state.replicas > 0);
+                let runs = !processes.is_empty() && processes.iter_mut().all(Process::is_running);
+                running.send_replace(runs);
                 // A process that does not start or end shows in the scenario: what it should do
                 // does not happen.
-                match (wanted, program.is_running()) {
-                    (true, false) => drop(program.start()),
-                    (false, true) => {
-                        let took = program.terminate().await.ok();
-                        *told.lock() = took.map(|took| (Utc::now(), took));
-                    }
-                    _ => {}
+                if is_wanted && !runs {
+                    processes.clear();
+                    processes.extend(programs.iter().flat_map(Program::start));
+                } else if !is_wanted && !processes.is_empty() {
+                    let took = terminate(std::mem::take(&mut processes)).await.ok();
+                    *told.lock() = took.map(|took| (Utc::now(), took));
                 }
-                drop(program);
                 if let Ok(Err(_)) = timeout(TICK, states.changed()).await {
                     return;
                 }
             }
         };
         Self {
-            program,
+            is_running,
             ended,
             _kubelet: JoinSet::from_iter([kubelet]),
         }
     }
 
-    /// The program itself.
-    pub async fn program(&self) -> MutexGuard<'_, ControllerManager> {
-        self.program.lock().await
+    /// Whether all of it runs.
+    pub fn is_running(&self) -> bool {
+        *self.is_running.borrow()
     }
+}
+
+/// Asks programs to end, as a kubelet does, and waits for that; how long it took.
+async fn terminate(processes: Vec<Process>) -> Result<Duration> {
+    let began = Instant::now();
+    for mut process in processes {
+        process.signal(Signal::SIGTERM)?;
+        process.end(TERMINATION_GRACE).await?;
+    }
+    Ok(began.elapsed())
 }

@@ -55,33 +55,25 @@ impl ProberConfig {
 
     /// The file's content: Gardener's with these times and dependents.
     pub fn text(&self) -> String {
-        let gardeners = AgentKind::Prober.config();
+        let mut text = AgentKind::Prober.config().to_owned();
         if self.unchanged {
-            return gardeners.to_owned();
+            return text;
         }
-        let Self {
-            interval,
-            initial_delay,
-            timeout,
-            machine_delay,
-            dependents,
-            ..
-        } = self;
-        let text = gardeners.replace(
-            "initialDelay: 30s",
-            &format!("initialDelay: {machine_delay}"),
-        );
-        let text = text.replace("probeInterval: 30s", &format!("probeInterval: {interval}"));
-        let text = match (dependents.as_slice(), text.find("kubeConfigSecretName")) {
+        for (key, time) in [
+            ("initialDelay: ", self.machine_delay),
+            ("probeInterval: ", self.interval),
+        ] {
+            text = text.replace(&format!("{key}30s"), &format!("{key}{time}"));
+        }
+        if !self.dependents.is_empty()
+            && let Some(rest) = text.find("kubeConfigSecretName")
+        {
             // JSON is YAML.
-            ([_, ..], Some(rest)) => format!(
-                "dependentResourceInfos: {}\n{}",
-                json!(dependents),
-                &text[rest..]
-            ),
-            _ => text,
-        };
-        format!("{text}initialDelay: {initial_delay}\nprobeTimeout: {timeout}\n")
+            let dependents = json!(self.dependents);
+            text = format!("dependentResourceInfos: {dependents}\n{}", &text[rest..]);
+        }
+        let (delay, timeout) = (self.initial_delay, self.timeout);
+        format!("{text}initialDelay: {delay}\nprobeTimeout: {timeout}\n")
     }
 }
 
@@ -93,23 +85,12 @@ pub fn dependent(api_version: &str, kind: &str, name: &str, up: i64, down: i64) 
     })
 }
 
-/// A running prober. Dropping it kills it.
-pub type Prober = RunningAgent;
-
-impl Prober {
-    /// Starts a prober on a seed.
-    pub async fn start(seed: &SeedCluster, config: ProberConfig) -> Result<Self> {
-        let name = format!("prober-{}", SERIAL.fetch_add(1, Ordering::Relaxed));
-        let kubeconfig = seed.prober_kubeconfig().await?;
-        let start = AgentStart::new(
-            AgentKind::Prober,
-            seed.folder(),
-            &name,
-            &kubeconfig,
-            &config.text(),
-        )?
-        .with(config.args);
-        seed.set_log(start.log.clone());
-        start.run()
-    }
+/// Starts a prober on a seed.
+pub async fn start_prober(seed: &SeedCluster, config: ProberConfig) -> Result<RunningAgent> {
+    let name = format!("prober-{}", SERIAL.fetch_add(1, Ordering::Relaxed));
+    let kubeconfig = seed.prober_kubeconfig().await?;
+    let (kind, text) = (AgentKind::Prober, config.text());
+    let start = AgentStart::new(kind, seed.folder(), &name, &kubeconfig, &text)?;
+    seed.set_log(start.log.clone());
+    start.with(config.args).run()
 }

@@ -8,10 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use serde_json::Value;
 use tokio::process::{Child, Command};
 
-use crate::log::tail;
+use crate::log::{lines, tail};
 use crate::{reaper, secrets};
+
+/// What Gardener grants an agent to end (rule 85).
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How a program is started, once or again and again.
 #[derive(Clone)]
@@ -28,13 +32,16 @@ pub struct Program {
     pub log: PathBuf,
 }
 
+/// The words of a command line, none of which has a space.
+pub fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(Into::into).collect()
+}
+
 /// A running program in a process group of its own. Dropping it kills the group.
 pub struct Process {
     program: Program,
     child: Child,
     pid: Pid,
-    /// Whether it is the program under test, which may tell no credentials.
-    tested: bool,
 }
 
 impl Program {
@@ -46,7 +53,7 @@ impl Program {
         let log = File::options().create(true).append(true).open(&self.log);
         let log = log.with_context(|| format!("cannot open {}", self.log.display()))?;
         let mut command = Command::new(&self.path);
-        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "KUBECONFIG"] {
             command.env_remove(name).env_remove(name.to_lowercase());
         }
         let child = command
@@ -54,7 +61,6 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            .env_remove("KUBECONFIG")
             .envs(self.environment.iter().cloned())
             .process_group(0)
             .kill_on_drop(true)
@@ -62,16 +68,26 @@ impl Program {
             .with_context(|| format!("cannot start {}", self.path.display()))?;
         let pid = child.id().context("it has ended")?.try_into()?;
         reaper::register(pid)?;
-        let tested = self.path.file_stem() == Some("dependency-watchdog".as_ref());
-        if tested {
+        if self.is_tested() {
             secrets::all().watch(&self.log);
         }
         Ok(Process {
             program: self.clone(),
             child,
             pid: Pid::from_raw(pid),
-            tested,
         })
+    }
+
+    /// Whether it is the program under test, which may tell no credentials.
+    fn is_tested(&self) -> bool {
+        self.path.file_stem() == Some("dependency-watchdog".as_ref())
+    }
+
+    /// Searches what it serves for the last time.
+    fn ends(&self) {
+        if self.is_tested() {
+            secrets::all().search_pages(&self.log);
+        }
     }
 }
 
@@ -103,11 +119,26 @@ impl Process {
 
     /// Sends a signal to this process alone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        if self.tested && matches!(signal, Signal::SIGTERM | Signal::SIGKILL) {
-            secrets::all().search_pages(&self.program.log);
+        if matches!(signal, Signal::SIGTERM | Signal::SIGKILL) {
+            self.program.ends();
         }
         kill(self.pid, signal)
             .with_context(|| format!("cannot send {signal} to {}", self.program.name))
+    }
+
+    /// Holds it up, or lets it go on.
+    pub fn pause(&self, paused: bool) -> Result<()> {
+        self.signal(if paused {
+            Signal::SIGSTOP
+        } else {
+            Signal::SIGCONT
+        })
+    }
+
+    /// Asks it to end, as a kubelet does.
+    pub async fn terminate(mut self) -> Result<ExitStatus> {
+        self.signal(Signal::SIGTERM)?;
+        self.end(GRACE).await
     }
 
     /// Its exit status, or none while it runs.
@@ -123,14 +154,18 @@ impl Process {
     /// Waits for its end.
     pub async fn end(&mut self, deadline: Duration) -> Result<ExitStatus> {
         let ended = tokio::time::timeout(deadline, self.child.wait()).await;
-        Ok(ended.with_context(|| {
-            format!("{} has not ended within {deadline:?}", self.program.name)
-        })??)
+        let what = || format!("{} has not ended within {deadline:?}", self.program.name);
+        Ok(ended.with_context(what)??)
     }
 
     /// The file that it writes its output to.
     pub fn log_file(&self) -> &Path {
         &self.program.log
+    }
+
+    /// Its log lines that are JSON and speak of `needle`.
+    pub fn log(&self, needle: &str) -> Vec<Value> {
+        lines(self.log_file(), needle)
     }
 
     /// The last lines of its output.
@@ -142,9 +177,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.is_running() {
-            if self.tested {
-                secrets::all().search_pages(&self.program.log);
-            }
+            self.program.ends();
             // It may end at this very moment; then there is nothing left to kill.
             let _ = killpg(self.pid, Signal::SIGKILL);
         }

@@ -1,11 +1,10 @@
 //! A proxy in front of an API server, which can hold up what passes in the ways a network does.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,48 +17,35 @@ pub enum ProxyMode {
     /// New connections are accepted and nothing ever passes; old ones stay open and stand still. A
     /// route that swallows packets.
     Stalled,
-    /// Nothing listens: new connections are refused, old ones are closed.
-    Refused,
     /// What the API server answers no longer comes back, while requests still pass: half of the way
-    /// is open.
+    /// is open. Connections that met it end when it is over.
     HalfOpen,
-}
-
-#[derive(Clone, Copy)]
-struct ProxyRoute {
-    path: ProxyMode,
-    target: SocketAddr,
-    /// Grows when every open connection is to be closed.
-    epoch: u64,
 }
 
 /// A TCP proxy on a free port of 127.0.0.1. Dropping it closes everything.
 pub struct TcpProxy {
     address: SocketAddr,
-    route: watch::Sender<ProxyRoute>,
-    accepted: Arc<AtomicU64>,
+    route: watch::Sender<ProxyMode>,
     _task: JoinSet<()>,
 }
 
 impl TcpProxy {
     /// Proxies to `target`.
     pub async fn start(target: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
-            .context("no port for a relay")?;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = listener.context("no port for a relay")?;
         let address = listener.local_addr()?;
-        let (route, receiver) = watch::channel(ProxyRoute {
-            path: ProxyMode::Open,
-            target,
-            epoch: 0,
-        });
-        let accepted = Arc::default();
-        let _task = JoinSet::from_iter([accept(listener, receiver, Arc::clone(&accepted))]);
+        let (route, routes) = watch::channel(ProxyMode::Open);
+        let accept = async move {
+            let mut connections = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                connections.spawn(carry(client, target, routes.clone()));
+            }
+        };
         Ok(Self {
             address,
             route,
-            accepted,
-            _task,
+            _task: JoinSet::from_iter([accept]),
         })
     }
 
@@ -69,101 +55,49 @@ impl TcpProxy {
     }
 
     /// Changes what happens to connections, those that are open included.
-    pub fn set(&self, path: ProxyMode) {
-        self.route.send_modify(|route| route.path = path);
-    }
-
-    /// Closes every open connection; new ones are welcome.
-    pub fn cut(&self) {
-        self.route.send_modify(|route| route.epoch += 1);
-    }
-
-    /// Connections accepted so far.
-    pub fn connections(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
+    pub fn set(&self, mode: ProxyMode) {
+        self.route.send_replace(mode);
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    mut route: watch::Receiver<ProxyRoute>,
-    count: Arc<AtomicU64>,
-) {
-    let Ok(address) = listener.local_addr() else {
+async fn carry(client: TcpStream, target: SocketAddr, mut route: watch::Receiver<ProxyMode>) {
+    let Ok(server) = TcpStream::connect(target).await else {
         return;
     };
-    let mut listener = Some(listener);
-    let mut connections = JoinSet::new();
-    loop {
-        let now = *route.borrow_and_update();
-        if now.path == ProxyMode::Refused {
-            listener = None;
-        } else if listener.is_none() {
-            // The port was ours a moment ago; tokio's listeners set SO_REUSEADDR, so what lingers
-            // on it is no obstacle.
-            listener = TcpListener::bind(address).await.ok();
-        }
-        let Some(open) = &listener else {
-            if route.changed().await.is_err() {
-                return;
-            }
-            continue;
-        };
-        tokio::select! {
-            changed = route.changed() => if changed.is_err() { return },
-            Some(_) = connections.join_next() => {}
-            accepted = open.accept() => if let Ok((client, _)) = accepted {
-                count.fetch_add(1, Ordering::Relaxed);
-                connections.spawn(carry(client, route.clone()));
-            }
-        }
+    // What is passed on piece by piece must not wait for the acknowledgement of the piece before.
+    for stream in [&client, &server] {
+        stream.set_nodelay(true).ok();
+    }
+    let routes = route.clone();
+    let is_broken = async {
+        let half_open = |mode: &ProxyMode| *mode == ProxyMode::HalfOpen;
+        let _ = route.wait_for(half_open).await;
+        let _ = route.wait_for(|mode| !half_open(mode)).await;
+    };
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    tokio::select! {
+        _ = pass(from_client, to_server, routes.clone(), ProxyMode::HalfOpen) => {}
+        _ = pass(from_server, to_client, routes, ProxyMode::Open) => {}
+        () = is_broken => {}
     }
 }
 
-async fn carry(mut client: TcpStream, mut route: watch::Receiver<ProxyRoute>) {
-    let begin = *route.borrow_and_update();
-    let mut server: Option<TcpStream> = None;
-    let (mut up, mut down) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+/// Passes bytes on while the proxy is open, or in this mode; until the connection ends.
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut route: watch::Receiver<ProxyMode>,
+    also: ProxyMode,
+) -> Result<()> {
+    let mut bytes = vec![0; 16 * 1024];
     loop {
-        let now = *route.borrow_and_update();
-        match now.path {
-            ProxyMode::Refused => return,
-            _ if now.epoch != begin.epoch => return,
-            ProxyMode::Stalled => {
-                if route.changed().await.is_err() {
-                    return;
-                }
-                continue;
-            }
-            _ => {}
-        }
-        let server = match &mut server {
-            Some(server) => server,
-            None => match TcpStream::connect(now.target).await {
-                // What is passed on piece by piece must not wait for the acknowledgement of the
-                // piece before.
-                Ok(stream)
-                    if stream.set_nodelay(true).is_ok() && client.set_nodelay(true).is_ok() =>
-                {
-                    server.insert(stream)
-                }
-                _ => return,
-            },
-        };
-        tokio::select! {
-            changed = route.changed() => if changed.is_err() { return },
-            read = client.read(&mut up) => match read {
-                Ok(count) if count > 0 => {
-                    if server.write_all(&up[..count]).await.is_err() { return }
-                }
-                _ => return,
-            },
-            read = server.read(&mut down) => match read {
-                Ok(count) if count > 0 => {
-                    if now.path == ProxyMode::Open && client.write_all(&down[..count]).await.is_err() { return }
-                }
-                _ => return,
-            },
+        let count = from.read(&mut bytes).await?;
+        anyhow::ensure!(count > 0, "closed");
+        let mode = route.wait_for(|mode| *mode != ProxyMode::Stalled);
+        let mode = *mode.await?;
+        if mode == ProxyMode::Open || mode == also {
+            to.write_all(&bytes[..count]).await?;
         }
     }
 }

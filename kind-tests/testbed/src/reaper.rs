@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result};
@@ -27,30 +27,20 @@ for group in $registered; do kill -s KILL -- "-$group" 2>/dev/null; done
 for folder; do rm -rf -- "$folder"; done
 "#;
 
-static PIPE: LazyLock<Result<Mutex<std::process::ChildStdin>, String>> = LazyLock::new(|| {
-    Command::new("sh")
+static PIPE: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
+    let mut shell = Command::new("sh")
         .args(["-c", SCRIPT])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0)
         .spawn()
-        .map_err(|error| error.to_string())
-        .and_then(|mut shell| {
-            shell
-                .stdin
-                .take()
-                .map(Mutex::new)
-                .ok_or_else(|| "no pipe".into())
-        })
+        .expect("there is a shell");
+    Mutex::new(shell.stdin.take().expect("a pipe was asked for"))
 });
 
 fn tell(line: &str) -> Result<()> {
-    let pipe = PIPE
-        .as_ref()
-        .map_err(|error| anyhow::anyhow!("cannot start the reaper: {error}"))?;
-    let mut pipe = pipe.lock();
-    writeln!(pipe, "{line}").context("the reaper is gone")
+    writeln!(PIPE.lock(), "{line}").context("the reaper is gone")
 }
 
 /// From now on this process group is killed when the test process ends.
@@ -68,17 +58,11 @@ pub fn release(group: i32) {
 /// process.
 pub fn folder(name: &str) -> Result<PathBuf> {
     let memory = Path::new("/dev/shm");
-    let base = if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    };
-    let folder = tempfile::Builder::new()
-        .prefix(&format!("dependency-watchdog-{name}-"))
-        .tempdir_in(&base)
-        .or_else(|_| tempfile::tempdir())
-        .context("cannot make a temporary folder")?
-        .keep();
+    let prefix = format!("dependency-watchdog-{name}-");
+    let mut folder = tempfile::Builder::new();
+    let folder = folder.prefix(&prefix);
+    let folder = folder.tempdir_in(memory).or_else(|_| folder.tempdir())?;
+    let folder = folder.keep();
     tell(&format!("folder {}", folder.display()))?;
     Ok(folder)
 }

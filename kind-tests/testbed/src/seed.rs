@@ -2,44 +2,28 @@
 //! of what happened to the dependent resources.
 
 mod journal;
-mod kubelets;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
+use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 pub use crate::kubelets::READY_AFTER;
 pub use journal::{IGNORE, Journal, JournalEntry, MARKER, MEMORY, ReplicaState};
 
-use crate::agent::RunningAgent;
 use crate::audit::{Asked, Mark};
 use crate::control_plane::ControlPlane;
 use crate::gardener::{CLUSTERS, GARDEN, MACHINES, PROBER, PROBER_USER, definitions, seed_access};
 use crate::kube_api::{KubeApi, ObjectChange};
-use crate::kubelets::Pods;
-use crate::loan::Loan;
+use crate::kubelets::{Pods, ready};
 use crate::objects::path;
 use crate::reaper;
 use crate::secrets;
-use crate::wait::eventually;
-
-/// A seed.
-pub struct SeedCluster {
-    plane: ControlPlane,
-    journal: Arc<Journal>,
-    folder: PathBuf,
-    mark: Mark,
-    prober: Mutex<Option<RunningAgent>>,
-    log: Mutex<PathBuf>,
-    _tasks: JoinSet<()>,
-    /// The last to be dropped: nothing of the seed is at work any more when somebody else gets its
-    /// control plane.
-    _loan: Option<Loan>,
-}
 
 /// The collections of resources that a prober may be configured to scale, over all namespaces.
 const DEPENDENTS: [&str; 3] = [
@@ -47,48 +31,54 @@ const DEPENDENTS: [&str; 3] = [
     "/apis/apps/v1/statefulsets",
     "/apis/bed.example.org/v1/scalers",
 ];
+/// How often the kubelets check whether a change is due.
+const TICK: Duration = Duration::from_millis(25);
+/// Their writes in flight: enough for a seed on which hundreds of Deployments change at once.
+const IN_FLIGHT: usize = 16;
+/// How long pods take to start or end, unless an annotation says otherwise.
+const USUAL: Duration = Duration::from_millis(200);
+
+/// A seed.
+pub struct SeedCluster {
+    plane: ControlPlane,
+    journal: Arc<Journal>,
+    folder: PathBuf,
+    log: Mutex<PathBuf>,
+    _tasks: JoinSet<()>,
+}
 
 impl SeedCluster {
-    /// Makes a seed out of a control plane.
+    /// Makes a seed out of a control plane: brings what Gardener brings, and waits until it is
+    /// served.
     pub async fn prepare(plane: ControlPlane) -> Result<Self> {
-        Self::equip(&plane).await?;
-        Self::begin(plane, None).await
-    }
-
-    /// Brings what Gardener brings into a seed, and waits until it is served.
-    pub(crate) async fn equip(plane: &ControlPlane) -> Result<()> {
-        let api = plane.api();
+        let api = plane.api().clone();
         api.create_all(&definitions()).await?;
         api.create_all(&seed_access()).await?;
         for collection in [CLUSTERS, &format!("{MACHINES}/machines"), DEPENDENTS[2]] {
-            eventually("the seed serves Gardener's resources", async || {
-                api.get(collection).await
-            })
-            .await?;
+            api.appears(collection).await?;
         }
-        Ok(())
-    }
-
-    /// A seed on a control plane that has all that one needs.
-    pub(crate) async fn begin(plane: ControlPlane, loan: Option<Loan>) -> Result<Self> {
-        let api = plane.api().clone();
         let journal = Arc::new(Journal::default());
-        let pods = Arc::new(Mutex::new(Pods::new(kubelets::USUAL)));
+        let pods = Arc::new(Mutex::new(Pods::new(USUAL)));
         let mut tasks = JoinSet::new();
-        tasks.spawn(kubelets::run(pods.clone(), api.clone()));
+        tasks.spawn(run(pods.clone(), api.clone()));
         for collection in DEPENDENTS {
             let (api, journal, pods) = (api.clone(), journal.clone(), pods.clone());
-            tasks.spawn(follow(api, collection, journal, pods));
+            let observe = move |change| {
+                if let ObjectChange::Set(object) = &change
+                    && let Ok(path) = path(object)
+                {
+                    pods.lock().observe(&path, object, Instant::now());
+                }
+                journal.write(&change);
+            };
+            tasks.spawn(async move { api.keep_following(collection, observe).await });
         }
         Ok(Self {
-            mark: plane.mark(),
             plane,
             journal,
             folder: reaper::folder("prober")?,
-            prober: Mutex::default(),
             log: Mutex::default(),
             _tasks: tasks,
-            _loan: loan,
         })
     }
 
@@ -118,21 +108,15 @@ impl SeedCluster {
         self.api().annotate(&path, key, value).await
     }
 
-    /// A kubeconfig with the prober's rights, and no more.
-    pub async fn prober_kubeconfig(&self) -> Result<String> {
-        let token = self.api().token(GARDEN, PROBER).await?;
+    /// A kubeconfig with the rights of an account in garden, and no more.
+    pub async fn kubeconfig(&self, account: &str) -> Result<String> {
+        let token = self.api().token(GARDEN, account).await?;
         Ok(self.plane.kubeconfig(&self.plane.url(), &token))
     }
 
-    /// Keeps a prober at work as long as there is this seed.
-    pub fn keep(&self, prober: RunningAgent) {
-        *self.prober.lock() = Some(prober);
-    }
-
-    /// Whether the prober that is kept is still at work.
-    pub fn is_probed(&self) -> bool {
-        let mut prober = self.prober.lock();
-        prober.as_mut().is_some_and(|prober| prober.is_running())
+    /// A kubeconfig with the prober's rights.
+    pub async fn prober_kubeconfig(&self) -> Result<String> {
+        self.kubeconfig(PROBER).await
     }
 
     /// The log of the prober that was started last.
@@ -155,14 +139,14 @@ impl SeedCluster {
         Ok(())
     }
 
-    /// What a prober asked of this seed, since the seed was prepared.
+    /// What a prober asked of this seed.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked_by(PROBER_USER)
     }
 
-    /// What a user asked of this seed, since the seed was prepared.
+    /// What a user asked of this seed.
     pub fn asked_by(&self, user: &str) -> Vec<Asked> {
-        self.plane.asked_by(user, &self.mark)
+        self.plane.asked_by(user, &Mark::default())
     }
 
     /// What a prober asked of this seed since then.
@@ -171,19 +155,17 @@ impl SeedCluster {
     }
 }
 
-async fn follow(
-    api: KubeApi,
-    collection: &'static str,
-    journal: Arc<Journal>,
-    pods: Arc<Mutex<Pods<String>>>,
-) {
-    let observe = |change| {
-        if let ObjectChange::Set(object) = &change
-            && let Ok(path) = path(object)
-        {
-            pods.lock().observe(&path, object, Instant::now());
-        }
-        journal.write(&change);
-    };
-    api.keep_following(collection, observe).await;
+/// Runs the pods of the resources at these paths.
+async fn run(pods: Arc<Mutex<Pods<String>>>, api: KubeApi) {
+    loop {
+        sleep(TICK).await;
+        // As on a real seed, no kubelet waits for another.
+        let write = async |(path, replicas): (String, i64)| {
+            // Gone meanwhile, or written again: the watch tells.
+            let _ = api.merge(&format!("{path}/status"), &ready(replicas)).await;
+        };
+        let due = pods.lock().take_due(Instant::now());
+        let due = futures::stream::iter(due);
+        due.for_each_concurrent(IN_FLIGHT, write).await;
+    }
 }

@@ -25,16 +25,12 @@ impl Usage {
     /// # Errors
     /// When it has ended.
     pub fn of(id: i32) -> Result<Self> {
-        let stat = read(id, "stat")?;
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
         // The second field is the program's name in parentheses, which may hold anything; utime and
         // stime are the 14th and the 15th.
         let (_, rest) = stat.rsplit_once(')').context("no stat")?;
-        let ticks: u32 = rest
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|ticks| ticks.parse::<u32>().ok())
-            .sum();
+        let ticks = rest.split_whitespace().skip(11).take(2);
+        let ticks: u32 = ticks.filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
         let mib = |key| anyhow::Ok(status(id, key)? as f64 / 1024.0);
         Ok(Self {
             cpu: TICK * ticks,
@@ -49,17 +45,9 @@ impl Usage {
 /// # Errors
 /// When the process has ended.
 pub fn status(id: i32, key: &str) -> Result<u64> {
-    let status = read(id, "status")?;
-    let value = status
-        .lines()
-        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-    let value = value
-        .and_then(|value| value.split_whitespace().next())
-        .with_context(|| format!("no {key}"))?;
+    let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+    let mut words = status.split_whitespace();
+    words.find(|word| word.strip_suffix(':') == Some(key));
+    let value = words.next().with_context(|| format!("no {key}"))?;
     Ok(value.parse()?)
-}
-
-fn read(id: i32, file: &str) -> Result<String> {
-    std::fs::read_to_string(format!("/proc/{id}/{file}"))
-        .with_context(|| format!("process {id} has ended"))
 }

@@ -9,7 +9,7 @@ use crate::repository;
 use anyhow::{Context, Result, ensure};
 use testbed::page::address;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, eventually, scenario};
+use testbed::{ProberConfig, ShootCluster, ShootPlan, eventually, scenario, start_prober};
 
 /// What is looked at: a name, the window's width, the reader's scheme. GitHub shows a README's
 /// pictures about as wide as that one.
@@ -27,7 +27,7 @@ const LOW: u32 = 100;
 fn status_page_is_readable_everywhere() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let prober = Prober::start(&seed, ProberConfig::default()).await?;
+        let prober = start_prober(&seed, ProberConfig::default()).await?;
         let shoot = ShootCluster::create(bed, &seed, "page", ShootPlan::default()).await?;
         shoot.after_probes(2).await?;
         let url = format!("http://{}/statusz", address(prober.log_file(), "/statusz")?);

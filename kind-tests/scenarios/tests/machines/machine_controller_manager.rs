@@ -4,11 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
-use testbed::control_plane::{ControllerManager, free_ports};
-use testbed::process::Program;
+use testbed::objects::object;
+use testbed::process::{Program, words};
 use testbed::{go_programs, reaper};
+
+/// A Machine whose node has been unhealthy for so long is replaced. Over when
+/// machine-controller-manager looks at it for the second time: 5 s after the first, sometimes a
+/// minute.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn programs() -> Result<PathBuf> {
     go_programs::built("machine-controller-manager")
@@ -16,56 +21,41 @@ fn programs() -> Result<PathBuf> {
 
 /// The resource definitions of this version of machine-controller-manager.
 pub fn machine_definitions() -> Result<Vec<Value>> {
-    let mut definitions = Vec::new();
-    for file in std::fs::read_dir(programs()?.join("crds"))? {
-        let path = file?.path();
-        let definition = serde_saphyr::from_str(&std::fs::read_to_string(&path)?);
-        definitions.push(definition.with_context(|| path.display().to_string())?);
-    }
-    Ok(definitions)
+    let files = std::fs::read_dir(programs()?.join("crds"))?;
+    files
+        .map(|file| Ok(object(&std::fs::read_to_string(file?.path())?)))
+        .collect()
 }
 
-/// Prepares machine-controller-manager for the Machines in `namespace` of the cluster `seed`, whose
-/// nodes join the cluster `shoot` (kubeconfigs). A Machine whose node has been unhealthy for longer
-/// than `health_timeout` is replaced.
+/// machine-controller-manager for the Machines in `namespace` of the cluster `seed`, whose nodes
+/// join the cluster `shoot` (kubeconfigs).
 pub fn machine_controller_manager(
     seed: &str,
     shoot: &str,
     namespace: &str,
     vms: &Path,
-    health_timeout: Duration,
-) -> Result<ControllerManager> {
+) -> Result<Vec<Program>> {
     let (programs, folder) = (programs()?, reaper::folder("machine-controller-manager")?);
-    let file = |name: &str, text: &str| -> Result<String> {
-        let path = folder.join(name);
-        std::fs::write(&path, text)?;
-        Ok(path.display().to_string())
-    };
-    let args = [
-        format!("--control-kubeconfig={}", file("seed", seed)?),
-        format!("--target-kubeconfig={}", file("shoot", shoot)?),
-        format!("--namespace={namespace}"),
-        "--address=127.0.0.1".into(),
-        "--leader-elect=false".into(),
-        "--v=3".into(),
-    ];
+    std::fs::write(folder.join("seed"), seed)?;
+    std::fs::write(folder.join("shoot"), shoot)?;
+    let args = format!(
+        "--control-kubeconfig={0}/seed --target-kubeconfig={0}/shoot --namespace={namespace} \
+         --address=127.0.0.1 --port=0 --leader-elect=false --v=3",
+        folder.display()
+    );
     // The provider of this part knows the VMs.
-    let machine_args = [
-        format!("--vms={}", vms.display()),
-        format!("--machine-health-timeout={}s", health_timeout.as_secs()),
-    ];
-    let ports: [u16; 2] = free_ports()?;
-    let part = |name: &str, port: u16, more: &[String]| Program {
+    let (vms, timeout) = (vms.display(), HEALTH_TIMEOUT.as_secs());
+    let machine_args = format!("{args} --vms={vms} --machine-health-timeout={timeout}s");
+    let part = |name: &str, args: &str| Program {
         name: name.to_owned(),
         path: programs.join(name),
-        args: [&args, more, &[format!("--port={port}")]].concat(),
+        args: words(args),
         environment: Vec::new(),
         log: folder.join(format!("{name}.log")),
     };
     // Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for Machines.
-    let parts = vec![
-        part("machine-controller-manager", ports[0], &[]),
-        part("machine-controller", ports[1], &machine_args),
-    ];
-    ControllerManager::of(parts, &ports)
+    Ok(vec![
+        part("machine-controller-manager", &args),
+        part("machine-controller", &machine_args),
+    ])
 }

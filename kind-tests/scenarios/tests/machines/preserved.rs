@@ -1,67 +1,51 @@
 //! Machines that have failed and are preserved: machine-controller-manager keeps them for their
 //! owner to look at.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use testbed::scenario;
 
 use crate::journal::{FAILED, GONE};
-use crate::story::MachineStory;
-use crate::world::MachineWorld;
+use crate::world::{MachineWorld, seed};
 
-const COUNT: usize = 3;
-const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 /// machine-controller-manager's annotation.
 const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
 
 #[test]
 fn preserved_machine_is_no_candidate() -> Result<()> {
     scenario(async |bed| {
-        let world = MachineWorld::create(bed, "preserved", COUNT, HEALTH_TIMEOUT).await?;
-        let (names, begin) = (world.names(), world.shoot.history().len());
-        let mut names = names.iter();
-        let (preserved, other) = (
-            names.next().context("no machine")?,
-            names.next().context("no other machine")?,
-        );
-        let mut story = MachineStory::begin([("preserved", &world)]);
-        story.tell(&format!(
-            "{preserved} is to be preserved when it fails, and breaks."
-        ));
-        world.annotate(preserved, PRESERVE, "when-failed").await?;
-        world.cloud.break_down(preserved).await;
-        story
-            .until("it has failed and is preserved", async || {
-                let status = world.machine(preserved).await?["status"]["currentStatus"].take();
-                ensure!(
-                    status["phase"] == FAILED && status["preserveExpiryTime"].is_string(),
-                    "{status}"
-                );
-                Ok(())
-            })
-            .await?;
+        let (seed, _prober) = seed(bed).await?;
+        let world = MachineWorld::create(bed, &seed, "preserved").await?;
+        let begin = world.shoot.history().len();
+        let mut names = world.names().into_iter();
+        let preserved = names.next().context("no machine")?;
+        let other = names.next().context("no other machine")?;
+        let (api, path) = (seed.api(), world.path(&preserved));
+        api.annotate(&path, PRESERVE, Some("when-failed")).await?;
+        world.cloud.break_down(&preserved).await;
+        let is_preserved = async || {
+            let status = api.get(&path).await?["status"]["currentStatus"].take();
+            let expires = status["preserveExpiryTime"].is_string();
+            ensure!(status["phase"] == FAILED && expires, "{status}");
+            Ok(())
+        };
+        let what = "it has failed and is preserved";
+        world.eventually(what, is_preserved).await?;
 
         // Two of three leases are expired for some seconds now, and would be an outage if both were
         // candidates.
-        story.tell(&format!("{other} breaks, too."));
-        world.cloud.break_down(other).await;
-        story
-            .until("the other one is replaced", async || {
-                ensure!(
-                    world.machines.ever(0, &[GONE]).contains(other),
-                    "{:?}",
-                    world.machines.phases()
-                );
-                Ok(())
-            })
+        world.cloud.break_down(&other).await;
+        let is_replaced = async || {
+            let gone = world.machines.ever(0, &[GONE]);
+            ensure!(gone.contains(&other), "{gone:?}");
+            Ok(())
+        };
+        world
+            .eventually("the other one is replaced", is_replaced)
             .await?;
         world.shoot.untouched_since(begin)?;
-        let phase = world.machines.phases().remove(preserved);
-        ensure!(
-            phase.as_deref() == Some(FAILED) && world.cloud.names()?.contains(preserved),
-            "{phase:?}"
-        );
-        world.end().await
+        let phase = world.machines.phases().remove(&preserved);
+        let is_kept = world.cloud.names()?.contains(&preserved);
+        ensure!(phase.as_deref() == Some(FAILED) && is_kept, "{phase:?}");
+        world.shoot.end().await
     })
 }

@@ -1,13 +1,12 @@
 //! The images: the product's, and two that the suite makes for itself. No registry is asked.
 
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 use testbed::reaper;
-use tokio::process::Command;
 
-use crate::commands::{run, said};
+use crate::commands::shell;
 
 /// The image of pods that need no more than a shell; also of every pod's sandbox.
 pub const TOOL: &str = "localhost/tool:1";
@@ -32,55 +31,37 @@ pub fn product() -> Result<[PathBuf; 2]> {
 /// The digest of the image in an archive.
 pub async fn digest(archive: &Path) -> Result<String> {
     let archive = archive.display();
-    let index = run(&format!(
-        "tar --extract --to-stdout --file {archive} index.json"
-    ))
-    .await?;
-    let index: serde_json::Value = serde_json::from_str(&index)?;
-    Ok(index["manifests"][0]["digest"]
-        .as_str()
-        .context("no digest")?
-        .into())
+    let index = format!("tar --extract --to-stdout --file {archive} index.json");
+    let index: Value = serde_json::from_str(&shell(&index).await?)?;
+    let digest = index["manifests"][0]["digest"].as_str();
+    Ok(digest.context("no digest")?.into())
 }
 
 /// An image with a shell, `nc` and `httpd`, which sleeps.
 pub async fn tool() -> Result<PathBuf> {
-    let root = reaper::folder("tool")?;
-    std::fs::create_dir(root.join("bin"))?;
-    std::fs::copy("/usr/bin/busybox", root.join("bin/busybox"))?;
-    for name in ["sh", "date", "sleep", "true", "httpd", "nc"] {
-        symlink("busybox", root.join("bin").join(name))?;
-    }
-    build(TOOL, &root, r#"["/bin/sleep", "infinity"]"#).await
+    let fill = "mkdir bin; cp /usr/bin/busybox bin
+        for name in sh date sleep true httpd nc; do ln -s busybox bin/$name; done";
+    build(TOOL, fill, r#"["/bin/sleep", "infinity"]"#).await
 }
 
 /// An image of kube-controller-manager.
 pub async fn controller_manager(programs: &Path) -> Result<PathBuf> {
-    let root = reaper::folder("kube-controller-manager")?;
-    std::fs::copy(
-        programs.join("kube-controller-manager"),
-        root.join("kube-controller-manager"),
-    )?;
-    build(CONTROLLER_MANAGER, &root, r#"["/kube-controller-manager"]"#).await
+    let fill = format!("cp {}/kube-controller-manager .", programs.display());
+    build(CONTROLLER_MANAGER, &fill, r#"["/kube-controller-manager"]"#).await
 }
 
-async fn build(name: &str, root: &Path, command: &str) -> Result<PathBuf> {
+/// The archive of an image whose root a script fills.
+async fn build(name: &str, fill: &str, command: &str) -> Result<PathBuf> {
     let folder = reaper::folder("image")?;
-    let (file, archive) = (folder.join("Containerfile"), folder.join("image.tar"));
-    std::fs::write(
-        &file,
-        format!("FROM scratch\nCOPY . /\nENTRYPOINT {command}\n"),
-    )?;
-    let buildah = async |words: String| {
-        let mut command = Command::new("buildah");
-        command.args(words.split(' ')).env("STORAGE_DRIVER", "vfs");
-        said(&mut command).await
-    };
-    let [root, file, to] = [root, &file, &archive].map(Path::display);
-    buildah(format!(
-        "build --quiet --layers=false --file {file} --tag {name} {root}"
+    let place = folder.display();
+    shell(&format!(
+        "mkdir {place}/root; cd {place}/root
+        {fill}
+        printf 'FROM scratch\nCOPY . /\nENTRYPOINT %s\n' '{command}' > ../Containerfile
+        export STORAGE_DRIVER=vfs
+        buildah build --quiet --layers=false --file ../Containerfile --tag {name} .
+        buildah push --quiet {name} oci-archive:{place}/image.tar:{name}"
     ))
     .await?;
-    buildah(format!("push --quiet {name} oci-archive:{to}:{name}")).await?;
-    Ok(archive)
+    Ok(folder.join("image.tar"))
 }

@@ -3,31 +3,17 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use testbed::kube_api::kubeconfig;
-use testbed::process::{Process, Program};
+use anyhow::{Result, ensure};
+use testbed::control_plane::{ControlPlane, kubelet_token};
+use testbed::process::{Process, Program, words};
 use testbed::{eventually, reaper};
 use tokio::process::Command;
 
-use crate::commands::{run, said};
+use crate::commands::{said, shell};
+use crate::images::TOOL;
 
-/// The bridge between all machines, and the control planes' address on it.
+/// The control planes' address on the bridge between all machines.
 pub const CONTROL_PLANES: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-const BRIDGE: &str = "machines";
-
-/// What a machine is.
-pub struct Spec<'a> {
-    /// Its name, and its node's.
-    pub name: &'a str,
-    /// The last number of its address, and the third of its pods'.
-    pub number: u8,
-    /// The API server that its kubelet registers with.
-    pub server: &'a str,
-    /// That server's authority, as PEM.
-    pub authority: &'a str,
-    /// Archives of the images that it has.
-    pub images: Vec<PathBuf>,
-}
 
 /// A running machine.
 pub struct NodeMachine {
@@ -36,118 +22,78 @@ pub struct NodeMachine {
     pid: String,
 }
 
-/// Makes the bridge.
+/// Makes the bridge. Service addresses are routed on every machine; the kernel wants a route before
+/// it looks at a packet.
 pub async fn bridge() -> Result<()> {
-    for command in [
-        format!("link add {BRIDGE} type bridge"),
-        format!("address add {CONTROL_PLANES}/24 dev {BRIDGE}"),
-        format!("link set {BRIDGE} up"),
-        // Service addresses are routed on every machine; the kernel wants a route before it looks
-        // at a packet.
-        format!("route add default dev {BRIDGE}"),
-    ] {
-        ip(&command).await?;
-    }
-    Ok(())
-}
-
-async fn ip(command: &str) -> Result<()> {
-    run(&format!("ip {command}")).await.map(drop)
+    shell(
+        "ip link add machines type bridge
+         ip address add 10.77.0.1/24 dev machines
+         ip link set machines up
+         ip route add default dev machines",
+    )
+    .await
+    .map(drop)
 }
 
 impl NodeMachine {
-    /// Starts one. Its node is registered, not yet ready.
-    pub async fn start(spec: Spec<'_>, programs: &Path) -> Result<Self> {
-        let Spec {
-            name,
-            number,
-            server,
-            authority,
-            images,
-        } = spec;
+    /// Starts one with these images, archives, whose kubelet registers with this control plane. Its
+    /// node is registered, not yet ready. `number` is the last one of its address, and the third of
+    /// its pods'.
+    pub async fn start(
+        name: &str,
+        number: u8,
+        plane: &ControlPlane,
+        images: &[&PathBuf],
+        programs: &Path,
+    ) -> Result<Self> {
         let folder = reaper::folder(name)?;
-        let write = |file: &str, text: &str| {
-            std::fs::write(folder.join(file), text).with_context(|| file.to_owned())
-        };
+        let write = |file: &str, text: &str| std::fs::write(folder.join(file), text);
         std::fs::create_dir(folder.join("cni"))?;
-        write("cni/pods.conflist", &network(number))?;
-        write("containerd.toml", &containerd(&folder))?;
-        write("kubelet.yaml", &kubelet(&folder, name, number))?;
-        write(
-            "kubeconfig",
-            &kubeconfig(
-                server,
-                authority,
-                &testbed::control_plane::kubelet_token(name),
-            ),
-        )?;
+        let place = folder.display();
+        let fill = |text: &str| {
+            let text = text.replace("FOLDER", &place.to_string());
+            let text = text.replace("TOOL", TOOL).replace("NAME", name);
+            text.replace("NUMBER", &number.to_string())
+        };
+        let fill_in = |file, text| write(file, &fill(text));
+        fill_in("cni/pods.conflist", NETWORK)?;
+        fill_in("containerd.toml", CONTAINERD)?;
+        fill_in("kubelet.yaml", KUBELET)?;
+        let kubelet = programs.join("kubelet");
+        let args = format!("{}\n{}", kubelet.display(), fill(KUBELET_ARGS));
+        write("kubelet.args", &args)?;
+        let kubeconfig = plane.kubeconfig(&plane.url(), &kubelet_token(name));
+        write("kubeconfig", &kubeconfig)?;
         let lines = images.iter().map(|image| format!("{}\n", image.display()));
         write("images", &lines.collect::<String>())?;
-        let file = |file: &str| folder.join(file).display().to_string();
-        let args = [
-            programs.join("kubelet").display().to_string(),
-            format!("--config={}", file("kubelet.yaml")),
-            format!("--kubeconfig={}", file("kubeconfig")),
-            format!("--hostname-override={name}"),
-            format!("--node-ip=10.77.0.{number}"),
-            "--node-labels=worker.gardener.cloud/pool=worker".into(),
-        ];
-        write("kubelet.args", &(args.join("\n") + "\n"))?;
-
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nodes/machine");
-        let isolated =
-            "--net --mount --uts --ipc --pid --fork --kill-child --propagation=private --";
-        let mut words: Vec<String> = isolated.split(' ').map(Into::into).collect();
-        words.extend([
-            script.display().to_string(),
-            folder.display().to_string(),
-            name.into(),
-        ]);
+        let isolated = format!(
+            "--net --mount --uts --ipc --pid --fork --kill-child --propagation=private -- {} {place} {name}",
+            script.display()
+        );
         let program = Program {
             name: name.into(),
             path: "unshare".into(),
-            args: words,
+            args: words(&isolated),
             environment: Vec::new(),
             log: folder.join("log"),
         };
         let mut process = program.start()?;
-        let is_ready = eventually("the machine is ready for its cable", async || {
-            let ended = process.ended()?;
-            anyhow::ensure!(
-                ended.is_some() || folder.join("ready").exists(),
-                "not ready"
-            );
-            Ok(ended.is_none())
-        });
-        anyhow::ensure!(is_ready.await?, "{name} has ended: {}", process.tail(5));
+        eventually("the machine is ready for its cable", async || {
+            let (runs, said) = (process.is_running(), process.tail(5));
+            ensure!(runs && folder.join("ready").exists(), "{name}: {said}");
+            Ok(())
+        })
+        .await?;
         let children = format!("/proc/{0}/task/{0}/children", process.id());
         let pid = std::fs::read_to_string(children)?.trim().to_owned();
-        let machine = Self {
+        shell(&fill(WIRE).replace("PID", &pid)).await?;
+        write("plugged", "")?;
+        Ok(Self {
             name: name.into(),
             _process: process,
             pid,
-        };
-        machine.wire(number).await?;
-        write("plugged", "")?;
-        Ok(machine)
-    }
-
-    async fn wire(&self, number: u8) -> Result<()> {
-        let (name, pid, address) = (&self.name, &self.pid, format!("10.77.0.{number}"));
-        ip(&format!(
-            "link add {name} type veth peer name cable netns {pid}"
-        ))
-        .await?;
-        ip(&format!("link set {name} master {BRIDGE} up")).await?;
-        for command in [
-            format!("ip address add {address}/24 dev cable"),
-            "ip link set cable up".into(),
-            format!("ip route add default via {CONTROL_PLANES}"),
-        ] {
-            let words: Vec<&str> = command.split(' ').collect();
-            self.run(&words).await?;
-        }
-        ip(&format!("route add 10.77.{number}.0/24 via {address}")).await
+        })
     }
 
     /// Its name, and its node's.
@@ -158,7 +104,8 @@ impl NodeMachine {
     /// Takes its network away, or gives it back: the cable is pulled at the bridge's end.
     pub async fn plug(&self, plugged: bool) -> Result<()> {
         let state = if plugged { "up" } else { "down" };
-        ip(&format!("link set {} {state}", self.name)).await
+        let plug = format!("ip link set {} {state}", self.name);
+        shell(&plug).await.map(drop)
     }
 
     /// What a command prints that runs in this machine.
@@ -175,48 +122,59 @@ impl NodeMachine {
     }
 }
 
-fn containerd(folder: &Path) -> String {
-    format!(
-        r#"version = 2
+/// Plugs a machine in.
+const WIRE: &str = "
+ip link add NAME type veth peer name cable netns PID
+ip link set NAME master machines up
+nsenter --target PID --net -- ip address add 10.77.0.NUMBER/24 dev cable
+nsenter --target PID --net -- ip link set cable up
+nsenter --target PID --net -- ip route add default via 10.77.0.1
+ip route add 10.77.NUMBER.0/24 via 10.77.0.NUMBER
+";
+
+const KUBELET_ARGS: &str = "--config=FOLDER/kubelet.yaml
+--kubeconfig=FOLDER/kubeconfig
+--hostname-override=NAME
+--node-ip=10.77.0.NUMBER
+--node-labels=worker.gardener.cloud/pool=worker
+";
+
+const CONTAINERD: &str = r#"version = 2
 disabled_plugins = ["io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{tool}"
+  sandbox_image = "TOOL"
   disable_apparmor = true
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
-    conf_dir = "{folder}/cni"
+    conf_dir = "FOLDER/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
-"#,
-        tool = crate::images::TOOL,
-        folder = folder.display(),
-    )
-}
+"#;
 
-fn network(number: u8) -> String {
-    serde_json::json!({"cniVersion": "0.4.0", "name": "pods", "plugins": [{
-        "type": "bridge", "bridge": "pods", "isGateway": true, "hairpinMode": true,
-        "ipam": {"type": "host-local", "dataDir": "/run/pods",
-            "ranges": [[{"subnet": format!("10.77.{number}.0/24")}]], "routes": [{"dst": "0.0.0.0/0"}]},
-    }]})
-    .to_string()
-}
+const NETWORK: &str = r#"{"cniVersion": "0.4.0", "name": "pods", "plugins": [{
+  "type": "bridge", "bridge": "pods", "isGateway": true, "hairpinMode": true,
+  "ipam": {"type": "host-local", "dataDir": "/run/pods",
+    "ranges": [[{"subnet": "10.77.NUMBER.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+}]}"#;
 
 /// As Gardener's operating system configuration has it, where it matters here: a Lease of 40 s,
 /// renewed every 10 s.
-fn kubelet(folder: &Path, name: &str, number: u8) -> String {
-    serde_json::json!({
-        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-        "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-        "address": format!("10.77.0.{number}"),
-        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
-        "authorization": {"mode": "AlwaysAllow"},
-        "cgroupDriver": "cgroupfs", "cgroupRoot": format!("/dwd-nodes/{name}"), "failCgroupV1": false,
-        "failSwapOn": false, "imageGCHighThresholdPercent": 100,
-        "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "memory.available": "0%"},
-        "podLogsDir": folder.join("pods"), "resolvConf": "", "maxPods": 60,
-        "volumePluginDir": folder.join("plugins"),
-    })
-    .to_string()
-}
+const KUBELET: &str = r#"
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+address: 10.77.0.NUMBER
+authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+cgroupRoot: /dwd-nodes/NAME
+failCgroupV1: false
+failSwapOn: false
+imageGCHighThresholdPercent: 100
+evictionHard: {imagefs.available: 0%, nodefs.available: 0%, memory.available: 0%}
+podLogsDir: FOLDER/pods
+resolvConf: ""
+maxPods: 60
+volumePluginDir: FOLDER/plugins
+"#;

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use chrono::{DateTime, Utc};
+use anyhow::{Result, ensure};
+use chrono::Utc;
 use testbed::eventually;
 use testbed::gardener::GARDEN;
 use testbed::shoot::renew_times;
-use tokio::time::Instant;
 
 use crate::installation::{AGENTS, Installation, leader};
 use crate::shoot::NodeShoot;
@@ -45,105 +44,62 @@ impl ProberChange {
                 world.kubectl(&restart).await.map(drop)
             }
             Self::Upgraded => {
-                installation
-                    .upgrade(world, &["--set=prober.logLevel=DEBUG"])
-                    .await
+                let values = ["--set=prober.logLevel=DEBUG"];
+                installation.upgrade(world, &values).await
             }
         }
     }
 }
 
 /// Cuts the nodes off until kube-controller-manager would have given them up, and lets them in
-/// again; the shoots beside it are cut off as well.
+/// again.
 pub async fn outage(
     world: &NodeWorld,
     installation: &Installation,
     change: ProberChange,
-    beside: Option<&NodeShoot>,
 ) -> Result<()> {
     let shoot = &world.shoot;
-    let all: Vec<&NodeShoot> = beside.into_iter().chain([shoot]).collect();
-    eventually("all nodes renew their leases", async || {
-        let ages = ages(shoot).await?;
-        ensure!(ages.iter().all(|age| *age < RENEWED), "{ages:?}");
-        Ok(())
-    })
-    .await?;
-    for shoot in &all {
-        shoot.plug(false).await?;
-    }
-    let began = Instant::now();
-    silent_for(shoot, BEFORE_THE_VERDICT).await?;
+    leases(shoot, "all nodes renew", |age| age < RENEWED).await?;
+    shoot.plug(false).await?;
+    let silent_for = async |least| leases(shoot, "leases are old", |age| age >= least).await;
+    silent_for(BEFORE_THE_VERDICT).await?;
     change.happen(world, installation).await?;
-    replicas(
-        shoot,
-        "all are at 0, their pods gone",
-        |(desired, ready)| desired == 0 && ready == 0,
-    )
-    .await?;
-    let (at_zero, silence) = (began.elapsed(), silence(shoot).await?);
-    silent_for(shoot, GIVEN_UP).await?;
-    if let Some(other) = beside {
-        eventually(
-            "all nodes without the watchdog are marked Unknown, and the Service has no endpoint",
-            async || {
-                let (unknown, ready) = (other.unknown().await?, other.endpoints.get().ready());
-                ensure!(
-                    unknown == other.machines.len() && ready == 0,
-                    "{unknown} Unknown, {ready} endpoints ready"
-                );
-                Ok(())
-            },
-        )
-        .await?;
-    }
+    replicas(shoot, "all are at 0, their pods gone", (0, 0)).await?;
+    silent_for(GIVEN_UP).await?;
     let unknown = shoot.ever_unknown.get().clone();
-    let least = shoot.endpoints.get().least;
+    let (lost, ready) = {
+        let endpoints = shoot.endpoints.get();
+        (endpoints.lost.clone(), endpoints.ready())
+    };
     ensure!(
-        unknown.is_empty() && least == shoot.machines.len(),
-        "{change:?}: Unknown {unknown:?}, {least} endpoints ready"
+        unknown.is_empty() && lost.is_empty() && ready == shoot.machines.len(),
+        "{change:?}: Unknown {unknown:?}, endpoints lost {lost:?}, {ready} ready"
     );
-    for shoot in &all {
-        shoot.plug(true).await?;
-    }
-    let healed = Instant::now();
-    replicas(shoot, "all are ready again", |counts| counts == (1, 1)).await?;
-    println!(
-        "{change:?}: at 0 after {at_zero:.1?}, the newest lease {silence:.1?} old; all ready again {:.1?} after the network",
-        healed.elapsed()
-    );
-    Ok(())
+    shoot.plug(true).await?;
+    replicas(shoot, "all are ready again", (1, 1)).await
 }
 
-async fn replicas(shoot: &NodeShoot, what: &str, is: impl Fn((i64, i64)) -> bool) -> Result<()> {
+/// Waits until all that the prober scales has these desired and ready replicas.
+async fn replicas(shoot: &NodeShoot, what: &str, wanted: (i64, i64)) -> Result<()> {
     eventually(what, async || {
         let replicas = shoot.replicas().await?;
-        ensure!(replicas.iter().all(|counts| is(*counts)), "{replicas:?}");
+        let all = replicas.iter().all(|counts| *counts == wanted);
+        ensure!(all && !replicas.is_empty(), "{replicas:?}");
         Ok(())
     })
     .await
 }
 
-/// Waits until no lease of the shoot's nodes is younger.
-async fn silent_for(shoot: &NodeShoot, age: Duration) -> Result<()> {
-    eventually("leases are old", async || {
-        let silence = silence(shoot).await?;
-        ensure!(silence >= age, "{silence:?}");
+/// Waits until the leases of the shoot's nodes were renewed so long ago.
+async fn leases(shoot: &NodeShoot, what: &str, is: impl Fn(Duration) -> bool) -> Result<()> {
+    eventually(what, async || {
+        for time in renew_times(shoot.plane.api()).await?.into_values() {
+            let age = (Utc::now() - time).to_std().unwrap_or_default();
+            ensure!(is(age), "one is {age:?} old");
+        }
         Ok(())
     })
     .await
-}
-
-/// The age of the newest lease.
-async fn silence(shoot: &NodeShoot) -> Result<Duration> {
-    ages(shoot).await?.into_iter().min().context("no lease")
-}
-
-/// How long ago the nodes renewed their leases.
-async fn ages(shoot: &NodeShoot) -> Result<Vec<Duration>> {
-    let renewed = renew_times(shoot.plane.api()).await?;
-    let age = |time: DateTime<Utc>| (Utc::now() - time).to_std().unwrap_or_default();
-    Ok(renewed.into_values().map(age).collect())
 }
 
 /// Kills the container of a pod, as the kernel does for lack of memory.
@@ -160,10 +116,8 @@ async fn kill(world: &NodeWorld, pod: &str) -> Result<()> {
     let ids = ctr(format!("containers list --quiet {of_pod}")).await?;
     for id in ids.lines() {
         // One that has ended before is still listed.
-        if ctr(format!("tasks kill --signal SIGKILL {id}"))
-            .await
-            .is_ok()
-        {
+        let kill = ctr(format!("tasks kill --signal SIGKILL {id}"));
+        if kill.await.is_ok() {
             return Ok(());
         }
     }

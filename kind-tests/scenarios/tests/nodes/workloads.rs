@@ -1,33 +1,45 @@
-//! What both the agents' shoots and the weeder's pods are made of on the seed.
+//! What both the agents' shoots and the weeder's pods are made of on the seed, as YAML.
 
-use anyhow::Result;
-use serde_json::{Value, json};
-use testbed::{KubeApi, gardener};
-
-/// Creates the namespace of a shoot on the seed.
-pub async fn create_namespace(seed: &KubeApi, name: &str) -> Result<()> {
-    let mut namespace = gardener::namespace(name);
-    namespace["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
-    seed.create(&namespace).await
+/// The namespace of a shoot on the seed.
+pub fn namespace(name: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: {name}, labels: {{gardener.cloud/role: shoot}}}}
+"
+    )
 }
 
-/// A Deployment of a shoot's control plane with these pods.
-pub fn deployment(
-    namespace: &str,
-    name: &str,
-    role: &str,
-    replicas: i64,
-    mut pod_spec: Value,
-) -> Value {
-    let labels = json!({"role": role, "gardener.cloud/role": "controlplane"});
-    pod_spec["terminationGracePeriodSeconds"] = 1.into();
-    pod_spec["automountServiceAccountToken"] = false.into();
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod_spec}}})
+/// A Deployment of a shoot's control plane with these pods: the rest of their spec, indented.
+pub fn deployment(namespace: &str, name: &str, role: &str, replicas: i64, spec: &str) -> String {
+    let labels = format!("{{role: {role}, gardener.cloud/role: controlplane}}");
+    format!(
+        "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: {namespace}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {labels}}}
+  template:
+    metadata: {{labels: {labels}}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      automountServiceAccountToken: false
+{spec}
+"
+    )
 }
 
-/// A Service over the pods that these labels select.
-pub fn service(namespace: &str, name: &str, selector: Value, port: u16) -> Value {
-    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
-        "spec": {"selector": selector, "ports": [{"port": port}]}})
+/// A Service over the pods with this label.
+pub fn service(namespace: &str, name: &str, label: &str, port: u16) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{selector: {{{label}}}, ports: [{{port: {port}}}]}}
+"
+    )
 }

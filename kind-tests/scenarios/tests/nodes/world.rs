@@ -1,26 +1,22 @@
-//! The seed with one machine, a shoot with three, and one with two that the watchdog does not know.
+//! The seed with one machine, and a shoot with three.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use serde_json::json;
 use testbed::control_plane::{ControlPlane, ForNodes};
-use testbed::gardener::{self, CLUSTERS, GARDEN, MACHINES};
-use testbed::process::Process;
-use testbed::{KubeApi, Testbed, eventually, go_programs, reaper};
+use testbed::gardener::{self, CLUSTERS, MACHINES};
+use testbed::process::{Process, words};
+use testbed::{KubeApi, Testbed, go_programs, reaper};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::try_join;
 
 use crate::commands::said;
 use crate::images;
-use crate::machine::{self, CONTROL_PLANES, NodeMachine, Spec};
+use crate::machine::{self, CONTROL_PLANES, NodeMachine};
 use crate::shoot::NodeShoot;
-
-/// The API servers' ports: those that the NetworkPolicies let the agents reach.
-const PORTS: [u16; 3] = [6443, 8443, 9443];
 
 /// All of it.
 pub struct NodeWorld {
@@ -32,42 +28,35 @@ pub struct NodeWorld {
     pub kubeconfig: PathBuf,
     /// The shoot that the watchdog protects.
     pub shoot: NodeShoot,
-    /// The same without its protection.
-    pub unprotected: NodeShoot,
     kubectl: PathBuf,
-    /// A machine beside the unprotected shoot's, which nothing is done to but to restart its
-    /// kubelet.
-    pub spare: NodeMachine,
-    _processes: Vec<Process>,
+    _processes: [Process; 3],
 }
 
 static WORLD: OnceCell<NodeWorld> = OnceCell::const_new();
 
 impl NodeWorld {
     /// The world that all tests share.
-    pub async fn get(bed: &'static Testbed) -> Result<&'static Self> {
+    pub async fn get(bed: &Testbed) -> Result<&'static Self> {
         WORLD.get_or_try_init(async || Self::start(bed).await).await
     }
 
-    async fn start(bed: &'static Testbed) -> Result<Self> {
+    async fn start(bed: &Testbed) -> Result<Self> {
         machine::bridge().await?;
-        let nodes = |port: usize, services: u8, nodes: &[&str]| ForNodes {
-            address: SocketAddrV4::new(CONTROL_PLANES, PORTS[port]),
-            services: Ipv4Addr::new(10, services, 0, 0),
-            nodes: nodes.iter().map(|name| (*name).to_owned()).collect(),
+        // The API servers' ports are those that the NetworkPolicies let the agents reach.
+        let plane = async |role: &str, port: u16, services: u8, nodes: &[&str]| {
+            let nodes = ForNodes {
+                address: SocketAddrV4::new(CONTROL_PLANES, port),
+                services: Ipv4Addr::new(10, services, 0, 0),
+                nodes: nodes.iter().map(ToString::to_string).collect(),
+            };
+            bed.start_for_nodes(role, &nodes).await
         };
-        let planes = [
-            nodes(0, 96, &["seed"]),
-            nodes(1, 97, &["w1", "w2", "w3"]),
-            nodes(2, 98, &["u1", "u2", "spare"]),
-        ];
         let programs = go_programs::built("nodes")?;
         let controllers = bed.programs().await?;
         let [product, _] = images::product()?;
-        let (seed, shoot, unprotected, tool, controller_manager) = try_join!(
-            bed.start_for_nodes("seed", &planes[0]),
-            bed.start_for_nodes("shoot", &planes[1]),
-            bed.start_for_nodes("unprotected", &planes[2]),
+        let (seed, shoot, tool, controller_manager) = try_join!(
+            plane("seed", 6443, 96, &["seed"]),
+            plane("shoot", 8443, 97, &["w1", "w2", "w3"]),
             images::tool(),
             images::controller_manager(&controllers),
         )?;
@@ -75,77 +64,40 @@ impl NodeWorld {
         let folder = reaper::folder("seed")?;
         let kubeconfig = folder.join("kubeconfig");
         std::fs::write(&kubeconfig, seed.admin_kubeconfig())?;
-        std::fs::write(folder.join("authority.pem"), seed.authority())?;
-        let flag = |name: &str, file: &str| format!("--{name}={}", folder.join(file).display());
-        let mut processes = vec![
-            Process::start(
-                "kube-controller-manager",
-                &controllers.join("kube-controller-manager"),
-                &[
-                    flag("kubeconfig", "kubeconfig"),
-                    flag("root-ca-file", "authority.pem"),
-                    "--leader-elect=false".into(),
-                    "--secure-port=0".into(),
-                ],
-                &folder.join("kube-controller-manager.log"),
-            )?,
-            Process::start(
-                "kube-scheduler",
-                &programs.join("kube-scheduler"),
-                &[
-                    flag("kubeconfig", "kubeconfig"),
-                    "--leader-elect=false".into(),
-                    "--secure-port=0".into(),
-                ],
-                &folder.join("kube-scheduler.log"),
-            )?,
-        ];
+        let authority = folder.join("authority.pem");
+        std::fs::write(&authority, seed.authority())?;
+        let controller = |name: &str, programs: &Path, more: &str| {
+            let kubeconfig = kubeconfig.display();
+            let args =
+                format!("--kubeconfig={kubeconfig} --leader-elect=false --secure-port=0 {more}");
+            let log = folder.join(format!("{name}.log"));
+            Process::start(name, &programs.join(name), &words(&args), &log)
+        };
+        let root = format!("--root-ca-file={}", authority.display());
 
-        let machine =
-            |name: &'static str, number: u8, plane: &ControlPlane, images: &[&PathBuf]| {
-                let (server, authority) = (plane.url(), plane.authority().to_owned());
-                let images = images.iter().map(|path| (*path).clone()).collect();
-                let programs = programs.clone();
-                async move {
-                    let spec = Spec {
-                        name,
-                        number,
-                        server: &server,
-                        authority: &authority,
-                        images,
-                    };
-                    NodeMachine::start(spec, &programs).await
-                }
-            };
-        let (seed_machine, workers, others, spare) = try_join!(
-            machine("seed", 10, &seed, &[&tool, &controller_manager, &product]),
-            try_join_all(
-                [("w1", 11), ("w2", 12), ("w3", 13)].map(|(name, number)| machine(
-                    name,
-                    number,
-                    &shoot,
-                    &[&tool]
-                ))
-            ),
-            try_join_all([("u1", 14), ("u2", 15)].map(|(name, number)| machine(
-                name,
-                number,
-                &unprotected,
-                &[&tool]
-            ))),
-            machine("spare", 16, &unprotected, &[&tool]),
-        )?;
+        let machine = async |name: &str, number: u8, plane: &ControlPlane, images: &[&PathBuf]| {
+            NodeMachine::start(name, number, plane, images, &programs).await
+        };
+        let images = [&tool, &controller_manager, &product];
+        let workers = [("w1", 11), ("w2", 12), ("w3", 13)];
+        let workers = workers.map(async |(name, number)| {
+            let images = [&tool];
+            machine(name, number, &shoot, &images).await
+        });
+        let (seed_machine, workers) =
+            try_join!(machine("seed", 10, &seed, &images), try_join_all(workers))?;
         prepare(seed.api()).await?;
-        processes.push(proxy(&programs, &folder, &seed_machine)?);
+        let processes = [
+            controller("kube-controller-manager", &controllers, &root)?,
+            controller("kube-scheduler", &programs, "")?,
+            proxy(&programs, &folder, &seed_machine)?,
+        ];
         Ok(Self {
             shoot: NodeShoot::create(seed.api(), "shoot--node--kept", shoot, workers).await?,
-            unprotected: NodeShoot::create(seed.api(), "shoot--node--lost", unprotected, others)
-                .await?,
             seed,
             seed_machine,
             kubeconfig,
             kubectl: go_programs::built("deployment-tools")?.join("kubectl"),
-            spare,
             _processes: processes,
         })
     }
@@ -165,42 +117,47 @@ impl NodeWorld {
 /// What the agents' installation needs in a seed.
 async fn prepare(seed: &KubeApi) -> Result<()> {
     seed.create_all(&gardener::definitions()).await?;
-    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gardener-system-800"}, "value": 999_998_800});
-    seed.create(&class).await?;
-    let mut garden = gardener::namespace(GARDEN);
-    for mode in ["enforce", "warn", "audit"] {
-        garden["metadata"]["labels"][format!("pod-security.kubernetes.io/{mode}")] =
-            "restricted".into();
-    }
-    seed.create(&garden).await?;
-    for collection in [CLUSTERS, &format!("{MACHINES}/machines")] {
-        eventually("the seed serves Gardener's resources", async || {
-            seed.get(collection).await
-        })
-        .await?;
-    }
-    Ok(())
+    seed.create_yaml(
+        "
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: gardener-system-800}
+value: 999998800
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: garden
+  labels:
+    pod-security.kubernetes.io/enforce: restricted
+    pod-security.kubernetes.io/warn: restricted
+    pod-security.kubernetes.io/audit: restricted
+",
+    )
+    .await?;
+    seed.appears(CLUSTERS).await?;
+    seed.appears(&format!("{MACHINES}/machines")).await
 }
 
 /// kube-proxy, in the machine's network.
 fn proxy(programs: &Path, folder: &Path, machine: &NodeMachine) -> Result<Process> {
-    let config = json!({
-        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-        "mode": "nftables", "clusterCIDR": "10.77.10.0/24", "hostnameOverride": "seed",
-        "clientConnection": {"kubeconfig": folder.join("kubeconfig")},
-        "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-    });
     let file = folder.join("kube-proxy.yaml");
-    std::fs::write(&file, config.to_string())?;
+    let config = format!(
+        "
+apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clusterCIDR: 10.77.10.0/24
+hostnameOverride: seed
+clientConnection: {{kubeconfig: {}}}
+conntrack: {{maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}}
+",
+        folder.join("kubeconfig").display()
+    );
+    std::fs::write(&file, config)?;
+    let program = programs.join("kube-proxy").display().to_string();
     let mut args: Vec<String> = machine.enter().map(Into::into).into();
-    args.extend([
-        programs.join("kube-proxy").display().to_string(),
-        format!("--config={}", file.display()),
-    ]);
-    Process::start(
-        "kube-proxy",
-        Path::new("nsenter"),
-        &args,
-        &folder.join("kube-proxy.log"),
-    )
+    args.extend([program, format!("--config={}", file.display())]);
+    let log = folder.join("kube-proxy.log");
+    Process::start("kube-proxy", Path::new("nsenter"), &args, &log)
 }

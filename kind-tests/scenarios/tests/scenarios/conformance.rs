@@ -4,11 +4,10 @@
 use std::cell::OnceCell;
 
 use anyhow::{Context, Result, ensure};
-use api_server::conformance::{REJECTED, TestedServer, play, widgets};
+use api_server::conformance::{REJECTED, TestedServer, play};
 use bytes::Bytes;
 use http::{Request, Response};
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
 use testbed::control_plane::{ControlPlane, Etcd};
 use testbed::kube_api::KubeApi;
 use testbed::{eventually, scenario};
@@ -25,7 +24,7 @@ struct RealServer<'a> {
 impl TestedServer for RealServer<'_> {
     async fn send(&self, user: Option<&str>, request: Request<Vec<u8>>) -> Result<Response<Bytes>> {
         match user {
-            Some(user) => self.api.acting_as(user).answer(request).await,
+            Some(user) => self.api.acting_as(user)?.answer(request).await,
             None => self.api.answer(request).await,
         }
     }
@@ -51,34 +50,39 @@ impl TestedServer for RealServer<'_> {
 }
 
 /// The definition of the custom resource, with any spec and status.
-fn definition() -> Value {
-    let widgets = widgets();
-    let (plural, kind) = (&widgets.plural, &widgets.kind);
-    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let scale =
-        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    let version = json!({
-        "name": widgets.version, "served": true, "storage": true, "subresources": {"status": {}, "scale": scale},
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": any, "status": any}}},
-    });
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": widgets.full_name()},
-        "spec": {"group": widgets.group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind}, "versions": [version]}})
-}
+const WIDGETS: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
 
 #[test]
 fn kube_apiserver_answers_as_the_table() -> Result<()> {
     scenario(async |bed| {
         let (plane, etcd) = bed.start_with_own_etcd("conformance").await?;
-        let api = plane.api();
-        api.create(&definition()).await?;
-        api.create(&cluster_admin(REJECTED)).await?;
-        eventually("the custom resource is served", async || {
-            api.list("/apis/example.org/v1/widgets").await.map(drop)
-        })
-        .await?;
+        plane.api().create_yaml(WIDGETS).await?;
+        plane.api().create_yaml(&cluster_admin(REJECTED)).await?;
+        plane.api().appears("/apis/example.org/v1/widgets").await?;
         let real = RealServer {
             plane: &plane,
-            api: KubeApi::without_retries(plane.admin_kubeconfig()).await?,
+            api: plane.api().without_retries()?,
             etcd: &etcd,
             rejection: OnceCell::new(),
         };

@@ -1,102 +1,112 @@
-//! A seed for weeders with the Services and pods of a shoot's control plane. The scenarios are their
-//! kubelets and controllers: they say which Services are ready and which pods crash-loop.
+//! The weeder as Gardener deploys it. The scenario is kubelet and controller: it says which Services
+//! are ready and which pods crash-loop.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::json;
-use testbed::agent::RunningAgent;
-use testbed::audit::Asked;
-use testbed::crash_loop::{self, PodHealth, ROLE, pod, set_health, slice};
-use testbed::gardener::{self, WEEDER_USER, weeder_access};
-use testbed::kube_api::KubeApi;
-use testbed::{SeedCluster, Testbed, eventually, unique};
+use testbed::crash_loop::{PodHealth, ROLE, pod, set_health, set_ready, slice};
+use testbed::gardener::{self, WEEDER, WEEDER_USER, weeder_access};
+use testbed::gardenlet::Gardenlet;
+use testbed::installation::{RunningAgent, install};
+use testbed::{eventually, scenario};
 
+use crate::election::leading;
+use crate::gardeners_objects::{GRANTED_TO_ALL, beyond};
+use crate::metrics::are_as_documented;
+use crate::rbac::strip;
+use crate::{is_ready, logs, shows};
+
+/// What Gardener grants and what is not needed.
+const UNNEEDED: [&str; 4] = [
+    "pods get",
+    "endpointslices get",
+    "events get",
+    "events update",
+];
+const NAMESPACE: &str = "control-plane";
 /// The Services, each with the pod that needs it, which is named for its role.
-pub const ETCD: (&str, &str) = ("etcd-main-client", "apiserver");
-pub const SERVER: (&str, &str) = ("kube-apiserver", "controller-manager");
+const ETCD: (&str, &str) = ("etcd-main-client", "apiserver");
+const SERVER: (&str, &str) = ("kube-apiserver", "controller-manager");
 
-/// The control plane of a shoot, as far as it matters to the weeder.
-pub struct Plane {
-    pub namespace: String,
-    pub seed: Arc<SeedCluster>,
-}
-
-impl Plane {
-    /// Makes one whose Services are not ready.
-    pub async fn create(bed: &'static Testbed, name: &str) -> Result<Self> {
-        let plane = Self {
-            namespace: format!("weeder-{}", unique(name)),
-            seed: bed.own_seed().await?,
-        };
-        let (api, namespace) = (plane.api(), plane.namespace.as_str());
-        api.create_all(&weeder_access()).await?;
-        api.create(&gardener::namespace(namespace)).await?;
+#[test]
+fn weeder_of_gardener_restarts_a_chain() -> Result<()> {
+    scenario(async |bed| {
+        let objects = Gardenlet::built()?.seed().await?;
+        let seed = bed.own_seed().await?;
+        let (api, granted) = (seed.api(), weeder_access());
+        api.create_all(&granted).await?;
+        api.create(&gardener::namespace(NAMESPACE)).await?;
         for (service, role) in [ETCD, SERVER] {
             let labels = json!({ROLE.0: ROLE.1, "role": role});
-            let pod = pod(namespace, role, &labels, Some(role), PodHealth::Running);
-            api.create_all(&[slice(namespace, service, false), pod])
-                .await?;
+            let pod = pod(NAMESPACE, role, &labels, Some(role), PodHealth::Running);
+            let slice = slice(NAMESPACE, service, false);
+            api.create_all(&[slice, pod]).await?;
         }
-        Ok(plane)
-    }
+        let is_there = async |pod: &str| {
+            let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}");
+            anyhow::Ok(api.find(&path).await?.is_some())
+        };
+        let deleted = async |pod: &str| {
+            let gone = async || {
+                ensure!(!is_there(pod).await?, "it is there");
+                Ok(())
+            };
+            eventually(&format!("{pod} is deleted"), gone).await
+        };
+        let recovers = async |service| set_ready(api, NAMESPACE, service, true).await;
+        let deletions = || {
+            let mut asked = seed.asked_by(WEEDER_USER);
+            asked.retain(|asked| asked.verb == "delete");
+            Vec::from_iter(asked.iter().map(|asked| asked.code))
+        };
+        install(api, &objects).await?;
+        strip(api, &granted, &UNNEEDED).await?;
+        let weeder = RunningAgent::installed(&seed, &objects, WEEDER, str::to_owned, &[]).await?;
+        let log = weeder.log_file().to_owned();
+        leading(&weeder).await?;
+        is_ready(&log, 200, "ok").await?;
+        // A disruption budget is no obstacle to a pod that serves nobody anyway.
+        api.create_yaml(&format!(
+            "
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{name: none, namespace: {NAMESPACE}}}
+spec: {{maxUnavailable: 0, selector: {{matchLabels: {{role: {}}}}}}}
+",
+            ETCD.1
+        ))
+        .await?;
 
-    pub fn api(&self) -> &KubeApi {
-        self.seed.api()
-    }
+        // The right to delete is missed, and used once it is back.
+        strip(api, &granted, &["pods delete"]).await?;
+        set_health(api, NAMESPACE, SERVER.1, PodHealth::Terminated).await?;
+        set_health(api, NAMESPACE, ETCD.1, PodHealth::Waiting).await?;
+        recovers(ETCD.0).await?;
+        let refused = "dwd_weeder_deletions_total{result=\"forbidden\"}";
+        shows(&log, refused, 1.0..).await?;
+        let refused = "\"result\":\"forbidden\"";
+        logs(&weeder, "pod could not be deleted", refused).await?;
+        let missing = "the right to delete pods is missing in all namespaces";
+        logs(&weeder, missing, "").await?;
+        ensure!(is_there(ETCD.1).await?, "deleted all the same");
+        strip(api, &granted, &UNNEEDED).await?;
+        // No pod changes and no Service recovers: it tries again by itself, seldom.
+        deleted(ETCD.1).await?;
+        let [tries @ .., 200] = &deletions()[..] else {
+            bail!("not deleted")
+        };
+        let are_refused = tries.iter().all(|code| *code == 403);
+        ensure!(are_refused && (1..=3).contains(&tries.len()), "{tries:?}");
+        ensure!(weeder.log(missing).len() == 1, "once is enough");
 
-    /// What weeders have asked for.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.seed.asked_by(WEEDER_USER)
-    }
-
-    /// Waits until a weeder leads and has watched both kinds of objects.
-    pub async fn watched(&self, weeder: &RunningAgent) -> Result<()> {
-        eventually("the weeder leads and watches", async || {
-            let asked = self.asked().into_iter();
-            let watches = asked.filter(|asked| asked.verb == "watch" && asked.code == 200);
-            let watched: BTreeSet<String> = watches.map(|asked| asked.resource).collect();
-            let both = ["pods", "endpointslices"]
-                .iter()
-                .all(|it| watched.contains(*it));
-            let leads = !weeder.log("\"leading\"").is_empty();
-            ensure!(both && leads, "{watched:?}\n{}", weeder.tail(20));
-            Ok(())
-        })
-        .await
-    }
-
-    /// The answers to weeders' deletions here. No Event may tell a credential.
-    pub async fn deletions(&self) -> Result<Vec<u64>> {
-        self.seed.search_events().await?;
-        let asked = self.asked().into_iter();
-        let deletions = asked.filter(|asked| asked.verb == "delete");
-        Ok(deletions.map(|asked| asked.code).collect())
-    }
-
-    /// The pod that needs this Service crash-loops.
-    pub async fn crash(&self, (_, pod): (&str, &str), health: PodHealth) -> Result<()> {
-        set_health(self.api(), &self.namespace, pod, health).await
-    }
-
-    /// A Service recovers.
-    pub async fn recover(&self, (service, _): (&str, &str)) -> Result<()> {
-        crash_loop::set_ready(self.api(), &self.namespace, service, true).await
-    }
-
-    /// Whether the pod that needs this Service is there.
-    pub async fn is_there(&self, (_, pod): (&str, &str)) -> Result<bool> {
-        let path = format!("/api/v1/namespaces/{}/pods/{pod}", self.namespace);
-        Ok(self.api().find(&path).await?.is_some())
-    }
-
-    /// Waits until it is deleted.
-    pub async fn deleted(&self, service: (&str, &str)) -> Result<()> {
-        eventually(&format!("{} is deleted", service.1), async || {
-            ensure!(!self.is_there(service).await?, "it is there");
-            Ok(())
-        })
-        .await
-    }
+        ensure!(is_there(SERVER.1).await?, "what it needs is not back");
+        recovers(SERVER.0).await?;
+        deleted(SERVER.1).await?;
+        assert!(deletions().ends_with(&[200, 200]), "{:?}", deletions());
+        are_as_documented(&log, "Weeder").await?;
+        ensure!(weeder.terminate().await?.success());
+        let mut asked = seed.asked_by(WEEDER_USER);
+        asked.retain(|asked| asked.verb != "delete" || asked.code != 403);
+        assert_eq!(beyond(&objects, &asked)?, GRANTED_TO_ALL);
+        seed.search_events().await
+    })
 }

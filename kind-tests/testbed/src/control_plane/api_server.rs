@@ -1,18 +1,20 @@
 //! kube-apiserver, with RBAC enforced and an audit log.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use api_server::{Authority, Serving};
+use http::Request;
 use parking_lot::{Mutex, MutexGuard};
 use rcgen::KeyPair;
+use tokio::net::TcpSocket;
 
-use super::{Etcd, TRIES, free_ports};
-use crate::audit::{Asked, Audit, Mark, POLICY};
+use super::{Etcd, reserve_port};
+use crate::audit::{Asked, Mark, POLICY, since};
 use crate::kube_api::{KubeApi, kubeconfig};
-use crate::process::Process;
+use crate::process::{Process, words};
 use crate::reaper;
 use crate::wait::eventually;
 
@@ -36,45 +38,31 @@ pub fn kubelet_token(node: &str) -> String {
 }
 
 impl ForNodes {
-    /// The address of the Service `kubernetes`.
-    fn kubernetes(&self) -> Ipv4Addr {
-        Ipv4Addr::from(u32::from(self.services) + 1)
-    }
-
-    /// What its certificate is good for.
+    /// What its certificate is good for: its address, and that of the Service `kubernetes`.
     fn serving(&self) -> Serving {
+        let kubernetes = Ipv4Addr::from(u32::from(self.services) + 1);
         let mut serving = Serving::default();
         serving
             .names
-            .extend([self.address.ip().to_string(), self.kubernetes().to_string()]);
+            .extend([self.address.ip(), &kubernetes].map(ToString::to_string));
         serving
     }
 
-    fn args(&self) -> Vec<String> {
-        vec![
-            format!("--bind-address={}", self.address.ip()),
-            format!("--advertise-address={}", self.address.ip()),
-            "--authorization-mode=Node,RBAC".into(),
-            "--enable-admission-plugins=NodeRestriction".into(),
-            format!("--service-cluster-ip-range={}/16", self.services),
-            "--kubelet-preferred-address-types=InternalIP".into(),
-        ]
+    fn args(&self) -> String {
+        let (ip, services) = (self.address.ip(), self.services);
+        format!(
+            "--bind-address={ip} --advertise-address={ip} --authorization-mode=Node,RBAC \
+             --enable-admission-plugins=NodeRestriction --service-cluster-ip-range={services}/16 \
+             --kubelet-preferred-address-types=InternalIP"
+        )
     }
 }
 
-/// The arguments of an API server on loopback.
-fn on_loopback() -> Vec<String> {
-    vec![
-        "--bind-address=127.0.0.1".into(),
-        "--advertise-address=127.0.0.1".into(),
-        "--authorization-mode=RBAC".into(),
-        "--service-cluster-ip-range=10.0.0.0/24".into(),
-        // No controller makes ServiceAccount tokens for pods here, and none would take a taint off
-        // a new node.
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
-        "--endpoint-reconciler-type=none".into(),
-    ]
-}
+/// The arguments of an API server on loopback. No controller makes ServiceAccount tokens for pods
+/// here, and none would take a taint off a new node.
+const ON_LOOPBACK: &str = "--bind-address=127.0.0.1 --advertise-address=127.0.0.1 \
+    --authorization-mode=RBAC --service-cluster-ip-range=10.0.0.0/24 --endpoint-reconciler-type=none \
+    --disable-admission-plugins=ServiceAccount,TaintNodesByCondition";
 
 /// Writes the files of an API server, and returns the arguments that name them.
 fn files(folder: &Path, authority: &Authority, nodes: Option<&ForNodes>) -> Result<Vec<String>> {
@@ -95,7 +83,7 @@ fn files(folder: &Path, authority: &Authority, nodes: Option<&ForNodes>) -> Resu
     ];
     let write = |(flag, text): (&str, String)| {
         let path = folder.join(flag);
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(&path, text)?;
         Ok(format!("--{flag}={}", path.display()))
     };
     files.into_iter().map(write).collect()
@@ -103,14 +91,17 @@ fn files(folder: &Path, authority: &Authority, nodes: Option<&ForNodes>) -> Resu
 
 /// A running kube-apiserver.
 pub struct ApiServer {
-    process: Mutex<Arc<Process>>,
+    process: Mutex<Process>,
     api: KubeApi,
     address: SocketAddr,
     /// Certificates of its authority, as PEM.
     authority: String,
     /// A kubeconfig for the testbed's administrator.
     admin: String,
-    audit: Audit,
+    /// Its audit log.
+    audit: PathBuf,
+    /// Its port on loopback, which nobody else gets, also while it is away.
+    _port: TcpSocket,
 }
 
 /// What owns an API server: its end is the server's.
@@ -128,46 +119,56 @@ impl ApiServer {
         nodes: Option<&ForNodes>,
     ) -> Result<Self> {
         let folder = reaper::folder(name)?;
+        let port = reserve_port(0)?;
+        let address = match nodes {
+            Some(nodes) => nodes.address.into(),
+            None => port.local_addr()?,
+        };
         let audit = folder.join("audit.log");
-        let mut fixed = files(&folder, authority, nodes)?;
-        fixed.extend([
+        let mut args = files(&folder, authority, nodes)?;
+        args.extend([
             format!("--etcd-servers={}", etcd.url()),
             format!("--etcd-prefix=/{name}"),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
             format!("--audit-log-path={}", audit.display()),
+            format!("--secure-port={}", address.port()),
         ]);
-        fixed.extend(nodes.map_or_else(on_loopback, ForNodes::args));
+        let more = nodes.map_or_else(|| ON_LOOPBACK.into(), ForNodes::args);
+        args.extend(words(&more));
+        let program = programs.join("kube-apiserver");
+        let process = Process::start(name, &program, &args, &folder.join("log"))?;
+        let admin = kubeconfig(&format!("https://{address}"), &authority.pem(), ADMIN_TOKEN);
+        let server = Self {
+            process: Mutex::new(process),
+            api: KubeApi::connect(&admin).await?,
+            address,
+            authority: authority.pem(),
+            admin,
+            audit,
+            _port: port,
+        };
+        server.gets_ready().await?;
+        Ok(server)
+    }
 
-        let mut last = String::new();
-        for attempt in 0..TRIES {
-            let address = match nodes {
-                Some(nodes) => nodes.address,
-                None => SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_ports::<1>()?[0]),
-            };
-            let mut args = fixed.clone();
-            args.push(format!("--secure-port={}", address.port()));
-            let log = folder.join(format!("log-{attempt}"));
-            let mut process = Process::start(name, &programs.join("kube-apiserver"), &args, &log)?;
-            let admin = kubeconfig(&format!("https://{address}"), &authority.pem(), ADMIN_TOKEN);
-            let api = KubeApi::connect(&admin).await?;
-            if gets_ready(&api, &mut process).await? {
-                return Ok(Self {
-                    process: Mutex::new(Arc::new(process)),
-                    api,
-                    address: address.into(),
-                    authority: authority.pem(),
-                    admin,
-                    audit: Audit::of(&audit),
-                });
-            }
-            last = process.tail(5);
-        }
-        bail!("kube-apiserver does not start: {last}")
+    /// Waits until it is ready and has created the last of its namespaces.
+    async fn gets_ready(&self) -> Result<()> {
+        let ready = eventually("kube-apiserver is ready", async || {
+            ensure!(self.process().is_running(), "it has ended");
+            let ready = Request::get("/readyz").body(Vec::new())?;
+            ensure!(
+                self.api.answer(ready).await?.status().is_success(),
+                "not yet"
+            );
+            self.api.get("/api/v1/namespaces/default").await
+        });
+        ready.await.with_context(|| self.process().tail(5))?;
+        Ok(())
     }
 
     /// The process, to be stopped, continued or killed.
-    pub fn process(&self) -> Arc<Process> {
-        self.current().clone()
+    pub fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock()
     }
 
     /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it
@@ -176,21 +177,9 @@ impl ApiServer {
     /// # Errors
     /// When it cannot be started, or does not get ready.
     pub async fn start_again(&self) -> Result<()> {
-        let mut last = String::new();
-        for _ in 0..TRIES {
-            let mut process = self.current().again()?;
-            let is_ready = gets_ready(&self.api, &mut process).await?;
-            last = process.tail(5);
-            *self.current() = Arc::new(process);
-            if is_ready {
-                return Ok(());
-            }
-        }
-        bail!("kube-apiserver does not start again: {last}")
-    }
-
-    fn current(&self) -> MutexGuard<'_, Arc<Process>> {
-        self.process.lock()
+        let process = self.process().again()?;
+        *self.process() = process;
+        self.gets_ready().await
     }
 
     /// A client with all rights.
@@ -225,12 +214,12 @@ impl ApiServer {
 
     /// The end of its audit log.
     pub fn mark(&self) -> Mark {
-        self.audit.mark()
+        Mark(std::fs::metadata(&self.audit).map_or(0, |log| log.len() as usize))
     }
 
     /// What its audit log says since then.
     pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
-        self.audit.since(mark)
+        since(&self.audit, mark)
     }
 
     /// What a user asked since then.
@@ -239,16 +228,4 @@ impl ApiServer {
         asked.retain(|asked| asked.user == user);
         asked
     }
-}
-
-/// Whether it comes so far; it does not where somebody else has taken its port, as a connection
-/// does that begins there by chance.
-async fn gets_ready(api: &KubeApi, process: &mut Process) -> Result<bool> {
-    let ready = eventually("kube-apiserver is ready", async || {
-        if process.ended()?.is_some() {
-            return Ok(false);
-        }
-        api.text("/readyz").await.map(|_| true)
-    });
-    ready.await.with_context(|| process.tail(5))
 }

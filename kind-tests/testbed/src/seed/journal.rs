@@ -2,7 +2,6 @@
 //! the writes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use parking_lot::Mutex;
 
@@ -30,15 +29,12 @@ pub struct ReplicaState {
 impl ReplicaState {
     /// Reads an object.
     pub fn of(object: &Value) -> Self {
-        let annotation = |key: &str| {
-            object["metadata"]["annotations"][key]
-                .as_str()
-                .map(Into::into)
-        };
-        let count = |value: &Value| value.as_i64().unwrap_or_default();
+        let annotations = &object["metadata"]["annotations"];
+        let annotation = |key: &str| annotations[key].as_str().map(Into::into);
+        let count = |part: &str, key: &str| object[part][key].as_i64().unwrap_or_default();
         Self {
-            replicas: count(&object["spec"]["replicas"]),
-            ready: count(&object["status"]["readyReplicas"]),
+            replicas: count("spec", "replicas"),
+            ready: count("status", "readyReplicas"),
             memory: annotation(MEMORY),
             marker: annotation(MARKER),
         }
@@ -54,19 +50,6 @@ impl ReplicaState {
     /// At this many replicas, with no trace of the prober.
     pub fn is_free_at(&self, replicas: i64) -> bool {
         self.replicas == replicas && self.memory.is_none() && self.marker.is_none()
-    }
-}
-
-impl fmt::Display for ReplicaState {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{} ready", self.replicas, self.ready)?;
-        if let Some(memory) = &self.memory {
-            write!(out, ", memory {memory:?}")?;
-        }
-        if let Some(marker) = &self.marker {
-            write!(out, ", marker {marker:?}")?;
-        }
-        Ok(())
     }
 }
 
@@ -100,24 +83,24 @@ impl Journal {
             ObjectChange::Set(object) => (object, Some(ReplicaState::of(object))),
             ObjectChange::Gone(object) => (object, None),
         };
-        let entry = JournalEntry {
-            at: Instant::now(),
-            namespace: metadata(object, "namespace").to_owned(),
-            name: metadata(object, "name").to_owned(),
-            state,
-        };
+        let [namespace, name] = ["namespace", "name"].map(|it| metadata(object, it).to_owned());
         let mut entries = self.entries.lock();
-        let key = (entry.namespace.clone(), entry.name.clone());
         // A watch that is restarted tells what is known, and a write that changes none of what is
         // read is no entry.
         self.states.send_if_modified(|states| {
-            let before = match &entry.state {
+            let key = (namespace.clone(), name.clone());
+            let before = match &state {
                 Some(state) => states.insert(key, state.clone()),
                 None => states.remove(&key),
             };
-            let is_new = before != entry.state;
+            let is_new = before != state;
             if is_new {
-                entries.push(entry);
+                entries.push(JournalEntry {
+                    at: Instant::now(),
+                    namespace,
+                    name,
+                    state,
+                });
             }
             is_new
         });
@@ -128,22 +111,10 @@ impl Journal {
         self.states.subscribe()
     }
 
-    /// The last states in one namespace, by name.
-    pub fn states_in(&self, namespace: &str) -> BTreeMap<String, ReplicaState> {
-        let states = self.states.borrow();
-        let inside = states.iter().filter(|((place, _), _)| place == namespace);
-        inside
-            .map(|((_, name), state)| (name.clone(), state.clone()))
-            .collect()
-    }
-
     /// The entries of one namespace.
     pub fn of(&self, namespace: &str) -> Vec<JournalEntry> {
-        let entries = self.entries.lock();
+        let mut entries = self.entries.lock().clone();
+        entries.retain(|entry| entry.namespace == namespace);
         entries
-            .iter()
-            .filter(|entry| entry.namespace == namespace)
-            .cloned()
-            .collect()
     }
 }

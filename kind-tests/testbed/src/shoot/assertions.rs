@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use chrono::Utc;
 
 use super::ShootCluster;
-use crate::audit::Asked;
+use crate::audit::{Asked, Mark};
 use crate::gardener::PROBE_USER;
 use crate::log::tail;
 use crate::objects::name;
@@ -17,7 +18,9 @@ use crate::wait::eventually;
 impl ShootCluster {
     /// The last states that the journal knows, without a request.
     pub fn states(&self) -> BTreeMap<String, ReplicaState> {
-        self.seed.journal().states_in(&self.namespace)
+        let states = self.seed.journal().states().borrow().clone().into_iter();
+        let inside = states.filter(|((place, _), _)| *place == self.namespace);
+        inside.map(|((_, name), state)| (name, state)).collect()
     }
 
     /// What happened to the Deployments, from the beginning.
@@ -38,20 +41,21 @@ impl ShootCluster {
 
     /// The prober's requests to the shoot.
     pub fn asked(&self) -> Vec<Asked> {
-        self.plane.asked_by(PROBE_USER, &self.mark)
+        self.plane.asked_by(PROBE_USER, &Mark::default())
     }
 
     /// The prober's requests to the seed in this shoot's namespace.
     pub fn asked_of_seed(&self) -> Vec<Asked> {
-        let mut asked = self.seed.asked_since(&self.seed_mark);
+        let mut asked = self.seed.asked();
         asked.retain(|asked| asked.namespace == self.namespace);
         asked
     }
 
     /// Probes so far: lists of leases that were answered.
     pub fn probes(&self) -> usize {
-        let is_probe = |asked: &&Asked| asked.resource == "leases" && asked.code == 200;
-        self.asked().iter().filter(is_probe).count()
+        let mut probes = self.asked();
+        probes.retain(|asked| asked.resource == "leases" && asked.code == 200);
+        probes.len()
     }
 
     /// Waits for this many complete probes more. One more than that is awaited: the first may have
@@ -68,37 +72,35 @@ impl ShootCluster {
 
     /// Waits until every lease is older than `age`.
     pub async fn leases_older_than(&self, age: Duration) -> Result<()> {
-        self.lease_ages("old leases", |lease| *lease > age).await
+        self.lease_ages("old leases", |lease| lease > age).await
     }
 
     /// Waits until every lease is younger than `age`.
     pub async fn leases_younger_than(&self, age: Duration) -> Result<()> {
-        self.lease_ages("young leases", |lease| *lease < age).await
+        self.lease_ages("young leases", |lease| lease < age).await
     }
 
-    async fn lease_ages(&self, what: &str, is_awaited: impl Fn(&Duration) -> bool) -> Result<()> {
+    async fn lease_ages(&self, what: &str, is_awaited: impl Fn(Duration) -> bool) -> Result<()> {
         self.eventually(what, async || {
-            let ages = self.nodes.ages().await?;
-            ensure!(ages.iter().all(&is_awaited), "they are {ages:?} old");
+            for stamp in self.nodes.stamps().await? {
+                let age = (Utc::now() - stamp).to_std().unwrap_or_default();
+                ensure!(is_awaited(age), "one is {age:?} old");
+            }
             Ok(())
         })
         .await
     }
 
     /// Waits until these Deployments are at 0, marked, each with its memory.
-    pub async fn held_down(&self, memories: &[(&str, &str)]) -> Result<()> {
-        self.all("all held down", memories, |state, memory| {
-            state.is_held_down(memory)
-        })
-        .await
+    pub async fn held_down<T: ToString>(&self, memories: &[(&str, T)]) -> Result<()> {
+        let is = |state: &ReplicaState, memory: &T| state.is_held_down(&memory.to_string());
+        self.all("all held down", memories, is).await
     }
 
     /// Waits until these Deployments have their replicas back, with no trace of the prober.
     pub async fn free_at(&self, replicas: &[(&str, i64)]) -> Result<()> {
-        self.all("all restored", replicas, |state, replicas| {
-            state.is_free_at(*replicas)
-        })
-        .await
+        let is = |state: &ReplicaState, replicas: &i64| state.is_free_at(*replicas);
+        self.all("all restored", replicas, is).await
     }
 
     async fn all<T>(
@@ -115,7 +117,7 @@ impl ShootCluster {
             for states in [now, self.states()] {
                 for (name, wanted) in wanted {
                     let state = states.get(*name).with_context(|| format!("no {name}"))?;
-                    ensure!(is(state, wanted), "{name}: {state}");
+                    ensure!(is(state, wanted), "{name}: {state:?}");
                 }
             }
             Ok(())
@@ -126,17 +128,13 @@ impl ShootCluster {
     /// The writes to replicas, memories and markers since this entry of the history. That pods
     /// follow is none.
     pub fn writes_since(&self, from: usize) -> Vec<JournalEntry> {
-        let wanted = |entry: &JournalEntry| {
-            entry
-                .state
-                .clone()
-                .map(|state| ReplicaState { ready: 0, ..state })
-        };
         let mut last = BTreeMap::new();
         let mut writes = Vec::new();
         for (index, entry) in self.history().into_iter().enumerate() {
-            let before = last.insert(entry.name.clone(), wanted(&entry));
-            if index >= from && before != Some(wanted(&entry)) {
+            let mut wanted = entry.state.clone();
+            wanted.iter_mut().for_each(|state| state.ready = 0);
+            let before = last.insert(entry.name.clone(), wanted.clone());
+            if index >= from && before != Some(wanted) {
                 writes.push(entry);
             }
         }
@@ -146,8 +144,7 @@ impl ShootCluster {
     /// Fails if any of the Deployments was written to since this entry of the history.
     pub fn untouched_since(&self, from: usize) -> Result<()> {
         let touched = self.writes_since(from);
-        let context = || format!("touched: {}\n{}", lines(&touched), self.story());
-        ensure!(touched.is_empty(), context());
+        ensure!(touched.is_empty(), "{touched:?}\n{}", self.story());
         Ok(())
     }
 
@@ -163,46 +160,25 @@ impl ShootCluster {
     /// What happened, for a person who reads why a scenario failed. The prober's whole log is kept
     /// in the folder artefacts.
     pub fn story(&self) -> String {
-        let log = self.seed.log();
-        let kept = match self.keep(&log) {
-            Ok(kept) => kept,
-            Err(error) => format!("not kept: {error}"),
-        };
-        let asked = self.asked();
-        let recent: Vec<String> = asked[asked.len().saturating_sub(8)..]
-            .iter()
-            .map(|asked| format!("  {} {} {} {}", asked.at, asked.verb, asked.uri, asked.code))
-            .collect();
-        format!(
-            "--- {}\n{} connections\nlast requests to the shoot:\n{}\nhistory:\n{}\nthe prober's log about it:\n{}\n\
-             the end of the log, kept as {kept}:\n{}",
-            self.namespace,
-            self.proxy.connections(),
-            recent.join("\n"),
-            lines(&self.history()),
-            tail(&log, 25, &self.namespace),
-            tail(&log, 5, ""),
-        )
-    }
-
-    /// Keeps a log; where.
-    fn keep(&self, log: &Path) -> std::io::Result<String> {
+        let (log, namespace) = (self.seed.log(), &self.namespace);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../artefacts");
-        let kept = folder.join(format!("{}.log", self.namespace));
-        std::fs::create_dir_all(folder)?;
-        std::fs::copy(log, &kept)?;
-        Ok(kept.display().to_string())
+        let kept = folder.join(format!("{namespace}.log"));
+        let _ = std::fs::create_dir_all(folder).and_then(|()| std::fs::copy(&log, &kept));
+        let asked = self.asked();
+        format!(
+            "--- {namespace}\nlast requests to the shoot: {:#?}\nhistory:\n{}\nthe prober's log about it, kept as {}:\n{}",
+            &asked[asked.len().saturating_sub(4)..],
+            lines(&self.history()),
+            kept.display(),
+            tail(&log, 25, namespace),
+        )
     }
 }
 
 fn lines(entries: &[JournalEntry]) -> String {
     let line = |entry: &JournalEntry| {
         let seconds = (entry.at - entries[0].at).as_secs_f64();
-        let state = match &entry.state {
-            Some(state) => state.to_string(),
-            None => "deleted".to_owned(),
-        };
-        format!("  {seconds:7.2} s  {}: {state}\n", entry.name)
+        format!("  {seconds:7.2} s  {}: {:?}\n", entry.name, entry.state)
     };
     entries.iter().map(line).collect()
 }

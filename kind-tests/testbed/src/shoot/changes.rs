@@ -1,4 +1,4 @@
-//! What a scenario does to a shoot: its resources on the seed, its Secret, its Cluster.
+//! What a scenario does to a shoot: its resources on the seed, and its Secret.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::{Body, ShootCluster};
-use crate::gardener::{self, CLUSTERS, PROBE, shoot_access};
+use super::ShootCluster;
+use crate::gardener::{self, PROBE, PROBE_SECRET};
 use crate::objects::path;
 use crate::seed::ReplicaState;
 use crate::wait::eventually;
@@ -30,18 +30,17 @@ impl ShootCluster {
         api.create(&object).await?;
         eventually("the pods of a new resource are ready", async || {
             let state = ReplicaState::of(&api.get(&path).await?);
-            ensure!(state.ready == replicas, "{name}: {state}");
+            ensure!(state.ready == replicas, "{name}: {state:?}");
             Ok(())
         })
         .await
     }
 
-    /// Creates a Machine for a node.
-    pub async fn add_machine(&self, name: &str, node: &str) -> Result<()> {
-        let mut machine = gardener::machine(&self.namespace, node);
-        machine["metadata"]["name"] = name.into();
+    /// Creates the Machine of a node.
+    pub(super) async fn add_machine(&self, node: &str) -> Result<()> {
+        let machine = gardener::machine(&self.namespace, node);
         self.seed.api().create(&machine).await?;
-        self.set_machine_phase(name, "Running").await
+        self.set_machine_phase(node, "Running").await
     }
 
     /// Lets nodes leave or join, with their Machines, until there are `count`. Who joins renews
@@ -57,7 +56,7 @@ impl ShootCluster {
         }
         while self.nodes.names().len() < count {
             let name = self.nodes.join(phase()).await?;
-            self.add_machine(&name, &name).await?;
+            self.add_machine(&name).await?;
         }
         Ok(())
     }
@@ -72,8 +71,8 @@ impl ShootCluster {
     /// Writes the Secret with a new token, as Gardener's token requestor does several times a day.
     pub async fn renew_secret(&self) -> Result<()> {
         let token = self.plane.api().token("kube-system", PROBE).await?;
-        self.write_secret(&self.kubeconfig(self.proxy.address(), &token))
-            .await
+        let kubeconfig = self.kubeconfig(self.proxy.address(), &token);
+        self.write_secret_named(PROBE_SECRET, &kubeconfig).await
     }
 
     /// A kubeconfig for this shoot.
@@ -81,51 +80,13 @@ impl ShootCluster {
         self.plane.kubeconfig(&format!("https://{address}"), token)
     }
 
-    /// Makes every token of the prober in this shoot worthless. It takes the API server up to 10 s
-    /// to forget what it has already accepted.
-    pub async fn revoke_tokens(&self) -> Result<()> {
-        let api = self.plane.api();
-        let account = format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}");
-        api.delete(&account).await?;
-        api.create_all(&shoot_access()).await
-    }
-
-    /// Writes the Secret.
-    pub async fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        let (api, secret) = (
-            self.seed.api(),
-            gardener::probe_secret(&self.namespace, kubeconfig),
-        );
-        api.create(&secret).await?;
-        api.replace(&path(&secret)?, "/data", &secret["data"]).await
-    }
-
-    /// Creates a Secret with a kubeconfig under a name of its own.
+    /// Writes a Secret with a kubeconfig.
     pub async fn write_secret_named(&self, name: &str, kubeconfig: &str) -> Result<()> {
         let mut secret = gardener::probe_secret(&self.namespace, kubeconfig);
         secret["metadata"]["name"] = name.into();
-        self.seed.api().create(&secret).await
-    }
-
-    /// Changes the Shoot inside the Cluster resource.
-    pub async fn change(&mut self, change: impl FnOnce(&mut Body)) -> Result<()> {
-        change(&mut self.body);
-        self.publish().await
-    }
-
-    /// Writes the Cluster.
-    pub(super) async fn publish(&self) -> Result<()> {
-        let cluster = self.body.cluster(&self.namespace, self.grace);
         let api = self.seed.api();
-        api.create(&cluster).await?;
-        api.replace(&path(&cluster)?, "/spec/shoot", &cluster["spec"]["shoot"])
-            .await
-    }
-
-    /// Deletes the Cluster.
-    pub async fn delete_cluster(&self) -> Result<()> {
-        let cluster = format!("{CLUSTERS}/{}", self.namespace);
-        self.seed.api().delete(&cluster).await
+        api.create(&secret).await?;
+        api.replace(&path(&secret)?, "/data", &secret["data"]).await
     }
 
     /// Scales a Deployment by hand.

@@ -36,20 +36,13 @@ impl Register {
         Self(Followed::start(seed.api(), LEASES, Vec::new(), note))
     }
 
-    fn all(&self) -> Vec<LeaseEntry> {
-        self.0.get().clone()
-    }
-
-    /// Waits until a replica holds the Lease other than these; returns its first entry and the last
-    /// one before it.
-    pub async fn next(&self, known: &[&str]) -> Result<(LeaseEntry, LeaseEntry)> {
-        eventually("another leader", async || {
-            let all = self.all();
-            let is_new = |holder: &str| !holder.is_empty() && !known.contains(&holder);
-            let mut pairs = all.windows(2).filter(|pair| is_new(&pair[1].holder));
-            let first = pairs
-                .next()
-                .with_context(|| format!("the last is {:?}", all.last()))?;
+    /// Waits until this replica holds the Lease; returns its first entry and the last one before
+    /// it.
+    pub async fn led_by(&self, replica: &str) -> Result<(LeaseEntry, LeaseEntry)> {
+        eventually("the leader is registered", async || {
+            let all = self.0.get().clone();
+            let mut pairs = all.windows(2).filter(|pair| pair[1].holder == replica);
+            let first = pairs.next().with_context(|| format!("{:?}", all.last()))?;
             Ok((first[1].clone(), first[0].clone()))
         })
         .await
@@ -57,9 +50,9 @@ impl Register {
 
     /// Waits for renewals of the leader.
     pub async fn renewals(&self, count: usize) -> Result<()> {
-        let begin = self.all().len();
+        let begin = self.0.get().len();
         eventually("renewals", async || {
-            let now = self.all().len() - begin;
+            let now = self.0.get().len() - begin;
             ensure!(now >= count, "{now} of {count}");
             Ok(())
         })
