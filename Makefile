@@ -61,7 +61,7 @@ unit-tests:
 	nice cargo test --quiet --workspace --lib --bins
 
 .PHONY: deploy-test
-deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, jq, chromium, chromium-driver
+deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, jq, chromium
 	@$(MAKE) --no-print-directory control-plane gardenlet
 	@kind-tests/deployment-tools/build
 	@$(MAKE) --no-print-directory test-binaries
@@ -72,13 +72,13 @@ node-test: ## Test image, chart and both agents on real kubelets and containers,
 	@kind-tests/nodes/run
 
 .PHONY: pictures
-pictures: ## Draw the pictures of the README and the book, of real runs; needs Rust, Go and the packages chromium, chromium-driver
+pictures: ## Draw the pictures of the README and the book, of real runs; needs Rust, Go and the package chromium
 	cargo build --profile demo --package dependency-watchdog --package demo
 	target/demo/demo target/demo/dependency-watchdog > target/demo/printed
 	target/demo/demo --draw docs/pictures < target/demo/printed
 	@$(MAKE) --no-print-directory --jobs=2 control-plane test-binaries
 	cargo test --workspace --test deploy -- status_page
-	cp kind-tests/artefacts/status-page/outage/readme.png docs/pictures/status-page.png
+	cp kind-tests/artefacts/status-page.png docs/pictures/status-page.png
 
 .PHONY: image
 image: ## Build the container image of the built program and Debian's packages, or with BASE_IMAGE=name in a container: [ENGINE=podman] [IMAGE=name:tag] [ARCHIVE=file] [RUST_IMAGE=name]

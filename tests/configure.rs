@@ -1,21 +1,41 @@
-//! docs/configure.md says what the program reads: its keys with their defaults, and its flags, whose
-//! table `UPDATE_DOCS=1 cargo test --test configure` writes again.
+//! Pages and the chart say what the program reads: its flags, and its keys with their defaults.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
 use common::document::{ConfigError, FieldError, Loaded};
 use common::flags::AgentArgs;
 use prober_core::config::Config;
-use serde_json::{Value, json};
+use serde_json::Value;
 use weeder::config::file::File;
 
-const PAGE: &str = "docs/configure.md";
+fn file(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(path).expect("a text")
+}
 
-fn flag_table() -> String {
-    let mut table = String::from("| Flag | Takes | Default | Meaning |\n|---|---|---|---|\n");
+/// The rows of the first table after a text, and of each the first cell and the one of this number.
+fn table(page: &str, after: &str, cell: usize) -> (Vec<String>, BTreeMap<String, String>) {
+    let page = file(page);
+    let (_, rest) = page.split_once(after).expect(after);
+    let rows = rest.lines().skip_while(|line| !line.starts_with("| `"));
+    let rows: Vec<_> = rows.take_while(|line| !line.is_empty()).collect();
+    let cells = rows.iter().map(|row| {
+        let cells: Vec<_> = row
+            .split('|')
+            .skip(1)
+            .map(|cell| cell.trim().trim_matches('`'))
+            .collect();
+        (cells[0].to_owned(), cells[cell].to_owned())
+    });
+    let cells = cells.collect();
+    (rows.into_iter().map(str::to_owned).collect(), cells)
+}
+
+#[test]
+fn the_table_of_flags_is_that_of_the_program() {
+    let (mut rows, mut defaults) = (Vec::new(), BTreeMap::new());
     for flag in AgentArgs::command().get_opts() {
         let takes = if flag.is_require_equals_set() {
             "true or false; alone: true"
@@ -23,56 +43,27 @@ fn flag_table() -> String {
             flag.get_value_names().expect("one")[0].as_str()
         };
         let default = match flag.get_default_values() {
-            [default] if !default.is_empty() => format!("`{}`", default.display()),
+            [default] => default.display().to_string(),
             _ => String::new(),
         };
         let aliases = flag.get_visible_aliases().unwrap_or_default();
         let names = flag.get_long().into_iter().chain(aliases);
-        let names = names
-            .map(|name| format!("`--{name}`"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let names: Vec<_> = names.map(|name| format!("--{name}")).collect();
         let help = flag.get_help().expect("a text");
-        let _ = writeln!(table, "| {names} | {takes} | {default} | {help}. |");
-    }
-    table
-}
-
-#[test]
-fn the_table_of_flags_is_that_of_the_program() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let page = std::fs::read_to_string(&path).expect("the page");
-    let (begin, end) = ("<!-- made of the program: flags -->\n", "<!-- end -->");
-    let (before, rest) = page.split_once(begin).expect("a begin");
-    let (_, after) = rest.split_once(end).expect("an end");
-    let made = format!("{before}{begin}\n{}\n{end}{after}", flag_table());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, made).expect("written");
-    } else {
-        assert!(
-            page == made,
-            "{PAGE} is not what the program reads: UPDATE_DOCS=1 cargo test --test configure"
+        let row = format!(
+            "| `{}` | {takes} | `{default}` | {help}. |",
+            names.join("`, `")
         );
+        rows.push(row.replace("``", ""));
+        defaults.extend(names.into_iter().map(|name| (name, default.clone())));
     }
-}
-
-/// Keys and defaults of a table of the page; of what is required there is none.
-fn keys(page: &str, table: &str) -> BTreeMap<String, String> {
-    let (_, rest) = page
-        .split_once(&format!("<!-- keys: {table} -->"))
-        .expect(table);
-    let (table, _) = rest.split_once("<!-- end -->").expect("an end");
-    let cells = table.lines().map(|row| row.split(" | ").collect());
-    let rows = cells.filter_map(|cells: Vec<&str>| {
-        let key = cells.first()?.strip_prefix("| `")?.trim_end_matches('`');
-        Some((key.to_owned(), cells.get(2)?.trim_matches('`').to_owned()))
-    });
-    rows.collect()
+    assert_eq!(table("docs/configure.md", "program: flags -->", 0).0, rows);
+    assert_eq!(table("docs/swap-image.md", "## Flags", 1).1, defaults);
 }
 
 /// Last parts of the paths of what is missing in these files.
 fn missing<T>(
-    files: &[&str],
+    files: [&str; 2],
     parse: fn(&str) -> Result<Loaded<T>, ConfigError>,
 ) -> BTreeSet<String> {
     let errors = files.iter().filter_map(|file| parse(file).err());
@@ -81,49 +72,31 @@ fn missing<T>(
     fields.filter_map(key).collect()
 }
 
-/// Checks that a table has the keys and defaults of an object of a file.
-fn is_documented(page: &str, table: &str, object: &Value, required: &BTreeSet<String>) {
+/// Checks that a table has the keys and defaults of an object of a file, whose lists and objects are
+/// empty by default.
+fn is_documented(of: &str, object: &Value, required: &BTreeSet<String>) {
     let object = object.as_object().expect("an object");
     let shown = object.iter().map(|(key, default)| {
         let default = match default {
             _ if required.contains(key) => "required".to_owned(),
             Value::String(text) => text.clone(),
+            Value::Array(_) => "[]".to_owned(),
+            Value::Object(_) => "{}".to_owned(),
             other => other.to_string(),
         };
         (key.clone(), default)
     });
-    assert_eq!(keys(page, table), shown.collect(), "{PAGE}: {table}");
-}
-
-/// An object with nothing in its lists and objects.
-fn emptied(object: &Value) -> Value {
-    let fields = object.as_object().expect("an object").iter();
-    let emptied = fields.map(|(key, value)| {
-        let value = match value {
-            Value::Array(_) => json!([]),
-            Value::Object(_) => json!({}),
-            scalar => scalar.clone(),
-        };
-        (key.clone(), value)
-    });
-    emptied.collect()
+    let documented = table("docs/configure.md", &format!("<!-- keys: {of} -->"), 2).1;
+    assert_eq!(documented, shown.collect(), "{of}");
 }
 
 #[test]
 fn keys_and_defaults_of_the_page_are_those_in_force() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let page = std::fs::read_to_string(&path).expect("the page");
-    let is_documented =
-        |table: &str, object: &Value, required| is_documented(&page, table, object, required);
-
-    let files = [
-        "",
-        "ownerCheck: {}\ndependentResourceInfos: [{}, {ref: {}}]",
-    ];
-    let required = missing(&files, prober::config::parse);
+    let nested = "ownerCheck: {}\ndependentResourceInfos: [{}, {ref: {}}]";
+    let required = missing(["", nested], prober::config::parse);
     let every_key = prober::config::to_json(&prober::config::every_key());
     let dependent = &every_key["dependentResourceInfos"][0];
-    for (table, object) in [
+    for (of, object) in [
         ("prober", &prober::config::to_json(&Config::default())),
         ("prober ownerCheck", &every_key["ownerCheck"]),
         ("prober dependentResourceInfos", dependent),
@@ -131,23 +104,44 @@ fn keys_and_defaults_of_the_page_are_those_in_force() {
         ("prober scale", &dependent["scaleUp"]),
         ("prober scale", &dependent["scaleDown"]),
     ] {
-        is_documented(table, object, &required);
+        is_documented(of, object, &required);
     }
 
-    let files = [
-        "",
-        "servicesAndDependantSelectors: {a: {}, b: {podSelectors: [{matchExpressions: [{}]}]}}",
-    ];
-    let required = missing(&files, weeder::config::parse);
+    let nested =
+        "servicesAndDependantSelectors: {a: {}, b: {podSelectors: [{matchExpressions: [{}]}]}}";
+    let required = missing(["", nested], weeder::config::parse);
     let every_key = serde_json::to_value(File::every_key()).expect("an object");
     let service = &every_key["servicesAndDependantSelectors"][""];
     let selector = &service["podSelectors"][0];
-    for (table, object) in [
+    for (of, object) in [
         ("weeder", &every_key),
         ("weeder service", service),
         ("weeder selector", selector),
         ("weeder expression", &selector["matchExpressions"][0]),
     ] {
-        is_documented(table, &emptied(object), &required);
+        is_documented(of, object, &required);
     }
+}
+
+#[test]
+fn page_and_chart_know_every_key() {
+    let schema = file("deploy/helm/dependency-watchdog/values.schema.json");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let keys = |object: &Value| -> BTreeSet<String> {
+        object
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect()
+    };
+    let prober = keys(&prober::config::to_json(&prober::config::every_key()));
+    let weeder = keys(&serde_json::to_value(File::every_key()).expect("an object"));
+    for (agent, read) in [("prober", &prober), ("weeder", &weeder)] {
+        let config = &schema["properties"][agent]["properties"]["config"]["properties"];
+        assert_eq!(keys(config), *read, "the chart");
+    }
+    let (_, mut named) = table("docs/swap-image.md", "## Config keys", 0);
+    named.retain(|key, _| !key.contains('.'));
+    assert!(named.keys().eq(prober.union(&weeder)), "{named:?}");
 }

@@ -6,23 +6,57 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
 use api_server::{Authority, MemoryApi, Options, Record, Rule, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
-use testbed::gardener::{self, CA, KCM, MCM, PROBER, PROTECTED, REPLICAS};
+use testbed::gardener::{self, CA, KCM, MCM, PROTECTED, REPLICAS};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
-use testbed::page::ScrapedMetrics;
-use testbed::{PATIENCE, ProberConfig, page};
+use testbed::page::{self, ScrapedMetrics};
+use testbed::{ProberConfig, eventually};
 use tokio::process::Command;
-use tokio::time::{sleep, timeout};
 
 pub const ONE: &str = "shoot--dev--one";
 pub const TWO: &str = "shoot--dev--two";
 pub const DEPLOYMENTS: &str = "deployments.apps";
 /// The three Deployments in the order in which they come back.
 pub const ORDER: [&str; 3] = [KCM, MCM, CA];
+
+/// Parts of the manual's list of permissions, by how their comments begin.
+pub const ASKING: &[&str] = &["In garden: to ask", "In garden: to find"];
+pub const READING: &[&str] = &["In garden: to ask", "In garden: to find", "On the seed"];
+pub const RESTORING: &[&str] = &["On the seed", "To restore"];
+const ALL: &[&str] = &["In garden", "On the seed", "To restore"];
+
+const CONFIG: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: prober-config, namespace: garden}
+data: {dep-config.yaml: CONFIG}";
+const DEPLOYMENT: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: dependency-watchdog-prober, namespace: garden}
+spec:
+  selector: {matchLabels: {app: dependency-watchdog-prober}}
+  template: {spec: {containers: [], volumes: [{name: config, configMap: {name: prober-config}}]}}";
+const POD: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: POD, namespace: garden, labels: {app: dependency-watchdog-prober}}
+spec: {containers: [{name: prober, image: it, args: [prober, '--health-bind-addr=ADDRESS']}]}
+status: {phase: Running, podIP: 127.0.0.1}";
+/// The seed's own namespace, by which all is paused.
+pub const PAUSED: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: garden, annotations: {dependency-watchdog.gardener.cloud/pause: 'true'}}";
+const HELD: &str = "
+metadata: {annotations: {dependency-watchdog.gardener.cloud/replicas: 'MEMORY', dependency-watchdog.gardener.cloud/meltdown-protection-active: ''}}
+spec: {replicas: 0}
+status: {readyReplicas: 0}";
 
 pub struct World {
     pub seed: MemoryApi,
@@ -31,37 +65,7 @@ pub struct World {
     _kubelets: Kubelets,
     pub files: TempDir,
     /// The prober's config file.
-    config: String,
-}
-
-/// Rights of the manual to ask the prober.
-pub fn asking() -> Value {
-    json!([
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-        {"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]},
-        {"apiGroups": [""], "resources": ["pods/portforward"], "verbs": ["get", "create"]},
-        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
-    ])
-}
-
-/// Rights of the manual to read the seed, for where no prober answers.
-pub fn reading() -> Value {
-    let read = json!(["get", "list", "watch"]);
-    json!([
-        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["clusters"], "verbs": read},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": read},
-        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": read},
-    ])
-}
-
-/// Rights of the manual to restore, with `--force` too.
-pub fn restoring() -> Value {
-    json!([
-        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["patch"]},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["patch"]},
-    ])
+    pub config: String,
 }
 
 /// Gardener's config with shorter times.
@@ -113,27 +117,28 @@ impl World {
             files: tempfile::tempdir().expect("a folder"),
             config,
         };
-        world.may(&[asking(), reading(), restoring()]);
-        world.deploy();
+        world.may(ALL);
+        let config = json!(world.config).to_string();
+        world.apply(&CONFIG.replace("CONFIG", &config));
+        world.apply(DEPLOYMENT);
         world
     }
 
     /// The same with a prober that knows the verdict on every shoot.
     pub async fn probed(shoots: &[&str]) -> Self {
         let mut world = Self::new(shoots).await;
-        world.join("prober-a").await;
-        for shoot in shoots {
-            world.until_probed(shoot).await;
-        }
+        world.join_and_probe().await;
         world
     }
 
-    pub async fn until_probed(&self, shoot: &str) {
-        let clear = async || {
-            let checked = self.run(&["explain", shoot, "--check"]).await;
-            checked.status.success()
-        };
-        until("a clear verdict", clear).await;
+    /// Starts a prober, and waits until it knows the verdict on every shoot.
+    pub async fn join_and_probe(&mut self) {
+        self.join("prober-a").await;
+        for shoot in self.shoots.keys() {
+            let check = format!("explain {shoot} --check");
+            let clear = async || self.run(&check).await.status.success();
+            until("a clear verdict", clear).await;
+        }
     }
 
     /// Starts a replica of the prober in a pod of this name, and waits until it serves.
@@ -145,130 +150,119 @@ impl World {
         start.binary = Some(env!("CARGO_BIN_EXE_dependency-watchdog").into());
         start.environment = vec![("HOSTNAME".to_owned(), pod.to_owned())];
         let agent = start.run().expect("it starts");
-        let address = async || page::address(agent.log_file(), "/statusz").is_ok();
-        until("the status page", address).await;
-        let address = page::address(agent.log_file(), "/statusz").expect("just asserted");
-        self.pod(pod, &address);
+        let serves = async || page::address(agent.log_file(), "/statusz").is_ok();
+        until("the status page", serves).await;
         self.probers.push((pod.to_owned(), agent));
+        let address = self.address(pod);
+        self.apply(&POD.replace("POD", pod).replace("ADDRESS", &address));
     }
 
-    /// Applies the prober's Deployment and its config.
-    fn deploy(&self) {
-        let metadata = |name: &str| json!({ "name": name, "namespace": "garden" });
-        let volume = json!({ "name": "config", "configMap": { "name": "prober-config" } });
-        let spec = json!({ "containers": [], "volumes": [volume] });
-        let selector = json!({ "matchLabels": { "app": PROBER } });
-        for object in [
-            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("prober-config"),
-                    "data": { "dep-config.yaml": self.config } }),
-            json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(PROBER),
-                    "spec": { "selector": selector, "template": { "spec": spec } } }),
-        ] {
-            self.seed.store().apply(object).expect("an object");
-        }
+    /// Applies an object, given as YAML.
+    pub fn apply(&self, object: &str) {
+        let object = serde_saphyr::from_str(object).expect("YAML");
+        self.seed.store().apply(object).expect("an object");
     }
 
-    /// Applies a pod of the prober that listens there.
-    pub fn pod(&self, name: &str, address: &str) {
-        let serves = format!("--health-bind-addr={address}");
-        let container = json!({ "name": "prober", "image": "it", "args": ["prober", serves] });
-        let metadata = json!({ "name": name, "namespace": "garden", "labels": { "app": PROBER } });
-        let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
-                          "spec": { "containers": [container] },
-                          "status": { "phase": "Running", "podIP": "127.0.0.1" } });
-        self.seed.store().apply(pod).expect("a pod");
+    fn log(&self, pod: &str) -> &Path {
+        let mut probers = self.probers.iter();
+        let (_, agent) = probers.find(|(name, _)| name == pod).expect("it runs");
+        agent.log_file()
     }
 
     /// Address of a replica's status page.
     pub fn address(&self, pod: &str) -> String {
-        let mut probers = self.probers.iter();
-        let (_, agent) = probers.find(|(name, _)| name == pod).expect("it runs");
-        page::address(agent.log_file(), "/statusz").expect("it serves")
+        page::address(self.log(pod), "/statusz").expect("it serves")
     }
 
-    /// Status page of the first replica, as a person reads it.
-    pub async fn page(&self) -> String {
-        let (_, agent) = self.probers.first().expect("it runs");
-        let (_, page) = page::page(agent.log_file(), "/statusz")
-            .await
-            .expect("it serves");
-        page
+    /// A page of a replica.
+    pub async fn page(&self, pod: &str, path: &str) -> String {
+        let page = page::page(self.log(pod), path).await;
+        page.expect("it serves").1
     }
 
     /// Metrics of the first replica.
     pub async fn metrics(&self) -> ScrapedMetrics {
-        let (_, agent) = self.probers.first().expect("it runs");
-        page::metrics(agent.log_file()).await.expect("metrics")
+        let metrics = page::metrics(self.log("prober-a")).await;
+        metrics.expect("metrics")
     }
 
-    /// Grants the operator these rights, and no others.
-    pub fn may(&self, roles: &[Value]) {
-        let rules = roles.iter().flat_map(|role| Rule::of_role(role, None));
-        let operator = User::limited("operator", rules.collect());
+    /// Grants the operator the rights of these parts of the manual, and no others.
+    pub fn may(&self, parts: &[&str]) {
+        let manual = file("docs/cli.md");
+        let (_, list) = manual
+            .split_once("### Permissions\n\n```yaml\n")
+            .expect("a list");
+        let list = list.split("```").next().unwrap_or_default().split("# ");
+        let list = list.filter(|part| parts.iter().any(|begin| part.starts_with(begin)));
+        let rules: String = list
+            .filter_map(|part| Some(part.split_once('\n')?.1))
+            .collect();
+        let rules: Value = serde_saphyr::from_str(&rules).expect("YAML");
+        let operator = User::limited("operator", Rule::of_role(&rules, None));
         self.seed.access().grant("operator", operator);
-        let file = self.files.path().join("operator");
-        std::fs::write(file, self.seed.kubeconfig("operator")).expect("a file");
+        self.write("operator", &self.seed.kubeconfig("operator"));
     }
 
-    pub async fn run(&self, words: &[&str]) -> Output {
+    /// Writes a file; returns its path.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        let file = self.files.path().join(name);
+        std::fs::write(&file, text).expect("a file");
+        file.to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Runs the binary with these words as the operator.
+    pub async fn run(&self, words: &str) -> Output {
         let kubeconfig = self.files.path().join("operator");
-        let access = ["--kubeconfig", kubeconfig.to_str().expect("UTF-8")];
-        run(words.iter().copied().chain(access)).await
+        run(&format!("{words} --kubeconfig {}", kubeconfig.display())).await
     }
 
     /// What is written to stdout.
-    pub async fn text(&self, words: &[&str]) -> String {
+    pub async fn text(&self, words: &str) -> String {
         text(&self.run(words).await)
     }
 
-    pub async fn json(&self, words: &[&str]) -> Value {
-        let output = self.run(&[words, &["-o", "json"]].concat()).await;
+    /// What is written to stderr by a command that fails.
+    pub async fn refused(&self, words: &str) -> String {
+        let output = self.run(words).await;
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        stderr(&output)
+    }
+
+    pub async fn json(&self, words: &str) -> Value {
+        let output = self.run(&format!("{words} -o json")).await;
         let read = serde_json::from_slice(&output.stdout);
         assert!(read.is_ok(), "{output:?}");
         read.expect("just asserted")
     }
 
-    pub fn annotate(&self, namespace: &str, annotations: &[(&str, &str)]) {
-        let mut object = gardener::namespace(namespace);
-        for (name, value) in annotations {
-            let name = format!("dependency-watchdog.gardener.cloud/{name}");
-            object["metadata"]["annotations"][name] = json!(value);
-        }
-        self.seed.store().apply(object).expect("a namespace");
-    }
-
-    pub fn change(&self, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
-        let store = self.seed.store();
-        let changed = store.update(DEPLOYMENTS, namespace, name, change);
-        changed.expect("a Deployment");
+    /// Changes an object by a merge patch, given as YAML.
+    pub fn patch(&self, resource: &str, namespace: &str, name: &str, patch: &str) {
+        let patch = serde_saphyr::from_str(patch).expect("YAML");
+        let patched = self.seed.store().patch(resource, namespace, name, &patch);
+        patched.expect("it exists");
     }
 
     /// Leaves all of a shoot as an outage does, from 2, 3 and 4 replicas.
     pub fn hold_down(&self, namespace: &str) {
         for (name, memory) in ORDER.into_iter().zip(["2", "3", "4"]) {
-            self.change(namespace, name, |object| {
-                object["spec"]["replicas"] = 0.into();
-                object["status"]["readyReplicas"] = 0.into();
-                object["metadata"]["annotations"] = json!({ PROTECTED: "", REPLICAS: memory });
-            });
+            let held = HELD.replace("MEMORY", memory);
+            self.patch(DEPLOYMENTS, namespace, name, &held);
         }
     }
 
-    /// States of the three Deployments: replicas, and what they are held down from.
-    pub fn states(&self, namespace: &str) -> [String; 3] {
-        ORDER.map(|name| {
+    /// The three Deployments: replicas, and what they are held down from.
+    pub fn replicas(&self, namespace: &str) -> String {
+        let states = ORDER.map(|name| {
             let object = self.seed.store().get(DEPLOYMENTS, namespace, name);
             let object = object.expect("a Deployment");
             let annotations = &object["metadata"]["annotations"];
-            let held = match annotations[PROTECTED].is_string() {
-                true => format!(" held from {}", annotations[REPLICAS]),
-                false => annotations[REPLICAS]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-            };
-            format!("{}{held}", object["spec"]["replicas"])
-        })
+            let from = annotations[REPLICAS].as_str().unwrap_or_default();
+            match annotations[PROTECTED].is_string() {
+                true => format!("{} from {from}", object["spec"]["replicas"]),
+                false => format!("{}{from}", object["spec"]["replicas"]),
+            }
+        });
+        states.join(", ")
     }
 
     /// Requests of the operator.
@@ -281,34 +275,50 @@ impl World {
     pub fn written(&self, namespace: &str) -> Vec<String> {
         let of = |record: &Record| record.namespace == namespace || record.name == namespace;
         let written = self.asked().into_iter();
-        written
-            .filter(|record| record.is_write() && of(record))
-            .map(|record| format!("{} {}", record.resource, record.name))
-            .collect()
+        let written = written.filter(|record| record.is_write() && of(record));
+        written.map(|record| record.name).collect()
     }
 }
 
 /// Waits until it is so.
 pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let reached = async {
-        while !is_so().await {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    assert!(timeout(PATIENCE, reached).await.is_ok(), "{what}");
+    let reached = eventually(what, async || {
+        ensure!(is_so().await, "not yet");
+        Ok(())
+    });
+    reached.await.expect(what);
 }
 
-pub async fn run<'a>(words: impl IntoIterator<Item = &'a str>) -> Output {
+fn held(text: &str, parts: &[impl AsRef<str>]) -> Result<()> {
+    for part in parts.iter().map(AsRef::as_ref) {
+        ensure!(text.contains(part), "no {part:?} in {text}");
+    }
+    Ok(())
+}
+
+/// Fails unless a text holds all of these.
+pub fn holds(text: &str, parts: &[impl AsRef<str>]) {
+    held(text, parts).expect("all is said");
+}
+
+/// Waits until a text holds all of these.
+pub async fn until_holds(parts: &[impl AsRef<str>], text: impl AsyncFn() -> String) {
+    let shown = eventually("all is shown", async || held(&text().await, parts));
+    shown.await.expect("all is shown");
+}
+
+/// Runs the binary with these words.
+pub async fn run(words: &str) -> Output {
     run_in(&[], words).await
 }
 
-pub async fn run_in<'a>(
-    environment: &[(&str, &str)],
-    words: impl IntoIterator<Item = &'a str>,
-) -> Output {
+pub async fn run_in(environment: &[(&str, &str)], words: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
     command.env_clear().envs(environment.iter().copied());
-    let output = command.args(words).stdin(Stdio::null()).output();
+    let output = command
+        .args(words.split_whitespace())
+        .stdin(Stdio::null())
+        .output();
     output.await.expect("the binary runs")
 }
 
@@ -339,4 +349,9 @@ pub fn line<'a>(shown: &'a str, name: &str) -> &'a str {
 pub fn project(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Text of a file of this project.
+pub fn file(path: &str) -> String {
+    std::fs::read_to_string(project(path)).expect("a text")
 }

@@ -1,12 +1,12 @@
 //! Every alert is tested, and has a page that says what to do.
 
 use std::collections::BTreeSet;
-use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
 
 use crate::prometheus::{alerts, rules};
 use crate::repository;
-use crate::tools::{good, overlay, system};
-use anyhow::{Context, Result, ensure};
+use crate::tools::{overlay, shell};
 
 /// The unit tests of the alerts.
 const TESTS: &str = "kind-tests/scenarios/tests/deploy/alerts.test.yaml";
@@ -15,27 +15,21 @@ const TESTS: &str = "kind-tests/scenarios/tests/deploy/alerts.test.yaml";
 fn alerts_pass_their_tests() -> Result<()> {
     // promtool keeps the series of each test in a file, for which no disk need be waited.
     let folder = testbed::reaper::folder("promtool")?;
-    let file = |name: &str| folder.join(name);
-    std::fs::write(
-        file("alerts.yaml"),
-        rules(&overlay("monitoring")?)?.to_string(),
-    )?;
-    std::fs::copy(repository::path(TESTS), file("alerts.test.yaml"))?;
-    for args in [
-        ["check", "rules", "alerts.yaml"],
-        ["test", "rules", "alerts.test.yaml"],
-    ] {
-        let mut promtool = Command::new(system("promtool", "prometheus")?);
-        promtool.args(args).current_dir(&folder);
-        good(promtool.env("TMPDIR", &folder).output()?)?;
-    }
-    Ok(())
+    let folder = folder.to_str().context("UTF-8")?;
+    let rules = rules(&overlay("monitoring")?)?.to_string();
+    let script = "printf %s \"$RULES\" >\"$TMPDIR/alerts.yaml\"
+        cp \"$TESTS\" \"$TMPDIR/alerts.test.yaml\"
+        cd \"$TMPDIR\"
+        promtool check rules alerts.yaml
+        promtool test rules alerts.test.yaml";
+    let variables = [("RULES", &*rules), ("TESTS", TESTS), ("TMPDIR", folder)];
+    shell(script, &variables).map(drop)
 }
 
 #[test]
 fn alerts_are_seen_to_fire_and_not_to() -> Result<()> {
-    let (text, objects) = (repository::text(TESTS)?, overlay("monitoring")?);
-    for alert in alerts(&objects)? {
+    let text = repository::text(TESTS)?;
+    for alert in alerts(&overlay("monitoring")?)? {
         let name = format!(
             "alertname: {}\n",
             alert["alert"].as_str().context("no name")?
@@ -55,10 +49,9 @@ fn alerts_are_seen_to_fire_and_not_to() -> Result<()> {
 
 #[test]
 fn alerts_have_their_run_books() -> Result<()> {
-    let objects = overlay("monitoring")?;
     let list = repository::text("docs/run-books/README.md")?;
     let mut linked = BTreeSet::from(["README.md".to_owned()]);
-    for alert in alerts(&objects)? {
+    for alert in alerts(&overlay("monitoring")?)? {
         let name = alert["alert"].as_str().context("no name")?;
         let severity = alert["labels"]["severity"].as_str();
         ensure!(
@@ -82,8 +75,10 @@ fn alerts_have_their_run_books() -> Result<()> {
         );
         linked.insert(format!("{name}.md"));
     }
-    let pages = std::fs::read_dir(repository::path("docs/run-books"))?;
-    let pages = pages.map(|page| Ok(page?.file_name().to_string_lossy().into_owned()));
-    assert_eq!(pages.collect::<Result<BTreeSet<_>>>()?, linked);
+    let pages = shell("ls docs/run-books", &[])?;
+    assert_eq!(
+        pages.lines().map(str::to_owned).collect::<BTreeSet<_>>(),
+        linked
+    );
     Ok(())
 }

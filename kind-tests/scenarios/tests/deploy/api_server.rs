@@ -1,12 +1,20 @@
 //! A real API server would take every rendered object, and the restricted standard every pod. The
 //! chart renders what overlays do.
 
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use testbed::objects::{get, items};
+use testbed::{KubeApi, eventually, scenario};
+
 use crate::cluster::{dry_run, furnish, pod};
 use crate::tools::{chart, overlay, overlays};
-use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
-use testbed::objects::{get, items};
-use testbed::{eventually, scenario};
+
+/// Fails unless an object is refused in words that hold this one.
+async fn refused(api: &KubeApi, object: &Value, word: &str) -> Result<()> {
+    let refused = dry_run(api, object).await.err().context("it is taken")?;
+    ensure!(format!("{refused:#}").contains(word), "{refused:#}");
+    Ok(())
+}
 
 #[test]
 fn api_server_takes_every_object() -> Result<()> {
@@ -32,41 +40,38 @@ fn api_server_takes_every_object() -> Result<()> {
 
         // It would have said so: what is wrong is refused.
         let objects = overlay("everything")?;
-        let prober = "Deployment garden/dependency-watchdog-prober";
-        let wrong = |object: Value, place: &str, value: Value| {
-            let mut wrong = object;
-            let (parent, field) = place.rsplit_once('/').context("no field")?;
-            wrong.pointer_mut(parent).context("no such place")?[field] = value;
-            anyhow::Ok(wrong)
-        };
-        let lax = "/spec/containers/0/securityContext/allowPrivilegeEscalation";
-        let mut bad = vec![(
-            wrong(pod(get(&objects, prober)?), lax, json!(true))?,
-            "restricted",
-        )];
-        for (key, place) in [
-            (prober, "/spec/template/spec/priorityClass"),
+        for (key, parent, field) in [
+            (
+                "Deployment garden/dependency-watchdog-prober",
+                "/spec/template/spec",
+                "priorityClass",
+            ),
             (
                 "ServiceMonitor garden/dependency-watchdog-prober",
-                "/spec/endpoints/0/path_",
+                "/spec/endpoints/0",
+                "path_",
             ),
             (
                 "PrometheusRule garden/dependency-watchdog",
-                "/spec/groups/0/rules/0/fore",
+                "/spec/groups/0/rules/0",
+                "fore",
             ),
             (
                 "VerticalPodAutoscaler garden/dependency-watchdog-prober",
-                "/spec/updateMode",
+                "/spec",
+                "updateMode",
             ),
         ] {
-            let object = get(&objects, key)?.clone();
-            bad.push((wrong(object, place, json!("x"))?, "unknown field"));
+            let mut object = get(&objects, key)?.clone();
+            object.pointer_mut(parent).context("no such place")?[field] = "x".into();
+            refused(api, &object, "unknown field").await?;
         }
-        for (object, word) in bad {
-            let refused = dry_run(api, &object).await.err().context("it is taken")?;
-            ensure!(format!("{refused:#}").contains(word), "{refused:#}");
-        }
-        Ok(())
+        let mut lax = pod(get(
+            &objects,
+            "Deployment garden/dependency-watchdog-prober",
+        )?);
+        lax["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = true.into();
+        refused(api, &lax, "restricted").await
     })
 }
 
@@ -80,36 +85,29 @@ fn autoscalers_of_any_version_take_it() -> Result<()> {
         let api = plane.api();
         furnish(api).await?;
         let key = "VerticalPodAutoscaler garden/dependency-watchdog-weeder";
-        let rendered = |autoscaler: Value| -> Result<Value> {
-            Ok(get(&chart(&json!({"verticalPodAutoscaler": autoscaler}))?, key)?.clone())
+        let mode = |mode: &str| -> Result<Value> {
+            let values = format!("verticalPodAutoscaler: {{enabled: true, updateMode: {mode}}}");
+            Ok(get(&chart(&values)?, key)?.clone())
         };
-        let default = rendered(json!({"enabled": true}))?;
-        let mode = |mode: &str| rendered(json!({"enabled": true, "updateMode": mode}));
-        let newest = mode("InPlaceOrRecreate")?;
+        let (default, newest) = (mode("null")?, mode("InPlaceOrRecreate")?);
         dry_run(api, &newest).await?;
         dry_run(api, &default).await?;
         // As up to 1.3.
         let definition = api.get(AUTOSCALERS).await?;
         let mut versions = items(&definition["spec"]["versions"]);
-        let served = versions.position(|version| version["name"] == "v1");
+        let served = versions
+            .position(|version| version["name"] == "v1")
+            .context("no v1")?;
         let modes = format!(
-            "/spec/versions/{}/schema/openAPIV3Schema/properties/spec/properties/updatePolicy/properties/updateMode/enum",
-            served.context("no v1")?
+            "/spec/versions/{served}/schema/openAPIV3Schema/properties/spec/properties/updatePolicy/properties/updateMode/enum"
         );
-        let known = json!(["Off", "Initial", "Recreate", "Auto"]);
-        api.replace(AUTOSCALERS, &modes, &known).await?;
-        eventually("the newest mode is refused", async || {
-            let refused = dry_run(api, &newest).await.err().context("it is taken")?;
-            ensure!(
-                format!("{refused:#}").contains("Unsupported value"),
-                "{refused:#}"
-            );
-            Ok(())
-        })
-        .await?;
+        let known = ["Off", "Initial", "Recreate", "Auto"];
+        api.replace(AUTOSCALERS, &modes, &known[..].into()).await?;
+        let is_refused = async || refused(api, &newest, "Unsupported value").await;
+        eventually("the newest mode is refused", is_refused).await?;
         dry_run(api, &default).await?;
         dry_run(api, get(&overlay("everything")?, key)?).await?;
-        for known in ["Off", "Initial", "Auto"] {
+        for known in ["'Off'", "Initial", "Auto"] {
             dry_run(api, &mode(known)?).await?;
         }
         Ok(())

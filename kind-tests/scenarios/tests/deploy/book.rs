@@ -6,13 +6,6 @@ use anyhow::{Result, ensure};
 
 use crate::repository;
 
-/// The folders of the pages.
-const FOLDERS: [&str; 3] = [".", "docs", "docs/run-books"];
-/// What begins the name of an alert's run-book.
-const RUN_BOOK: &str = "DependencyWatchdog";
-/// Programs whose commands may stand within the text.
-const PROGRAMS: [&str; 2] = ["kubectl", "dependency-watchdog"];
-
 /// What pages tell people to run, by page and in order: blocks of shell, and commands within the text.
 /// A run-book is called as its alert, others by their path.
 ///
@@ -20,18 +13,19 @@ const PROGRAMS: [&str; 2] = ["kubectl", "dependency-watchdog"];
 /// When a page cannot be read, or there are too few to be true.
 pub fn blocks() -> Result<BTreeMap<String, Vec<String>>> {
     let mut pages = BTreeMap::new();
-    for folder in FOLDERS {
+    for folder in ["", "docs/", "docs/run-books/"] {
         for entry in std::fs::read_dir(repository::path(folder))? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            let Some(page) = name.strip_suffix(".md") else {
-                continue;
-            };
-            let page = match page.strip_prefix(RUN_BOOK) {
-                Some(alert) => alert.to_owned(),
-                None => format!("{folder}/{page}").replacen("./", "", 1),
-            };
-            let text = repository::text(&format!("{folder}/{name}"))?;
-            pages.insert(page, blocks_of(&text));
+            if let Some(page) = name.strip_suffix(".md") {
+                let page = match page.strip_prefix("DependencyWatchdog") {
+                    Some(alert) => alert.to_owned(),
+                    None => format!("{folder}{page}"),
+                };
+                pages.insert(
+                    page,
+                    blocks_of(&repository::text(&format!("{folder}{name}"))?),
+                );
+            }
         }
     }
     pages.retain(|_, blocks| !blocks.is_empty());
@@ -47,9 +41,8 @@ fn blocks_of(page: &str) -> Vec<String> {
             continue;
         }
         for span in part.split('`').skip(1).step_by(2) {
-            let words: Vec<_> = span.split_whitespace().collect();
-            if words.len() > 1 && PROGRAMS.contains(&words[0]) {
-                blocks.push(words.join(" "));
+            if span.starts_with("kubectl ") || span.starts_with("dependency-watchdog ") {
+                blocks.push(span.replace('\n', " "));
             }
         }
     }
@@ -59,35 +52,32 @@ fn blocks_of(page: &str) -> Vec<String> {
 /// The commands of a block. One goes on where a line ends within quotes, in a loop or with a
 /// backslash.
 pub fn commands(block: &str) -> Vec<String> {
-    let mut commands = vec![String::new()];
+    let mut commands = Vec::new();
+    let mut command = String::new();
     for line in block.lines() {
-        let command = commands.last_mut().into_iter();
-        command.for_each(|command| command.extend([line, "\n"]));
-        let command = commands.last().map_or("", |command| command.trim());
-        let is_open = command.ends_with('\\')
+        command.extend([line, "\n"]);
+        let is_open = line.ends_with('\\')
             || command.matches('\'').count() % 2 == 1
-            || command.contains("; do") && !command.ends_with("done");
+            || command.contains("; do") && !line.ends_with("done");
         if !is_open {
-            commands.push(String::new());
+            commands.push(std::mem::take(&mut command));
         }
     }
-    commands.retain(|command| !command.is_empty());
     commands
 }
 
-/// A command, or where it searches for several patterns, one for each: each is to find something.
-pub fn searches(command: &str) -> Vec<String> {
-    let Some((before, search)) = command.split_once("| grep ") else {
-        return vec![command.to_owned()];
+/// What a command searches for, if it does: several patterns, each of which is to find something.
+pub fn patterns(command: &str) -> Vec<&str> {
+    let Some((_, search)) = command.split_once("| grep ") else {
+        return Vec::new();
     };
-    let (flag, pattern) = match search.strip_prefix("-i ") {
-        Some(pattern) => ("-i ", pattern),
-        None => ("", search),
+    let pattern = search.trim_start_matches("-i ");
+    let end = if pattern.starts_with('\'') {
+        '\''
+    } else {
+        '\n'
     };
-    let quoted = pattern.strip_prefix('\'');
-    let end = if quoted.is_some() { '\'' } else { '\n' };
-    let patterns = quoted.unwrap_or(pattern).split(end).next();
-    let patterns = patterns.unwrap_or_default().split("\\|");
-    let search = |pattern: &str| format!("{before}| grep {flag}'{pattern}'");
-    patterns.map(search).collect()
+    let mut quoted = pattern.trim_start_matches('\'').split(end);
+    let patterns = quoted.next().unwrap_or_default().split("\\|");
+    patterns.collect()
 }

@@ -6,16 +6,17 @@ use serde_json::{Value, json};
 use testbed::objects::items;
 
 use crate::repository;
-use crate::tools::{CHART, chart, everything};
-use crate::umbrella::{COPY, Umbrella};
+use crate::tools::{CHART, chart};
+use crate::umbrella::umbrella;
 
-/// The fields to follow from the values, the last one's name included.
-type Place = Vec<String>;
+/// All that can be is switched on.
+const BASE: &str = r#"{"monitoring": {"enabled": true}, "verticalPodAutoscaler": {"enabled": true},
+    "prober": {"config": {"ownerCheck": {"name": "owner.{{domain}}", "value": "{{seed}}"}}}}"#;
 
 /// The places that a schema names, outside of lists, where a value may be left out.
-fn optional(schema: &Value, above: &[String], found: &mut Vec<Place>) {
+fn optional(schema: &Value, above: &str, found: &mut Vec<String>) {
     for (name, schema_below) in schema["properties"].as_object().into_iter().flatten() {
-        let place = [above, std::slice::from_ref(name)].concat();
+        let place = format!("{above}/{name}");
         optional(schema_below, &place, found);
         if !items(&schema["required"]).any(|required| required == name) {
             found.push(place);
@@ -23,22 +24,22 @@ fn optional(schema: &Value, above: &[String], found: &mut Vec<Place>) {
     }
 }
 
-/// Puts a null at a place, or takes away what is there.
-fn put(values: &mut Value, place: &[String], null: bool) {
-    match place {
-        [name, below @ ..] if !below.is_empty() => {
-            if values[name].is_null() {
-                values[name] = json!({});
-            }
-            put(&mut values[name], below, null);
+/// Puts a null at a place, and says what was there.
+fn put_null(values: &mut Value, place: &str) -> Value {
+    let value = place.split('/').skip(1).fold(values, |values, name| {
+        if values.is_null() {
+            *values = json!({});
         }
-        [name, ..] if null => values[name] = Value::Null,
-        [name, ..] => drop(
-            values
-                .as_object_mut()
-                .and_then(|fields| fields.remove(name)),
-        ),
-        [] => {}
+        &mut values[name]
+    });
+    value.take()
+}
+
+/// The values without nulls.
+fn without_nulls(values: &mut Value) {
+    if let Some(fields) = values.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+        fields.values_mut().for_each(without_nulls);
     }
 }
 
@@ -46,39 +47,35 @@ fn put(values: &mut Value, place: &[String], null: bool) {
 fn null_is_the_default() -> Result<()> {
     let schema = repository::text(&format!("{CHART}/values.schema.json"))?;
     let mut places = Vec::new();
-    optional(&serde_json::from_str(&schema)?, &[], &mut places);
+    optional(&serde_json::from_str(&schema)?, "", &mut places);
     ensure!(places.len() > 60, "only {} values", places.len());
-    // All that can be is switched on.
-    let owner = json!({"name": "owner.{{domain}}", "value": "{{seed}}"});
-    let mut base = everything();
-    base["prober"] = json!({"config": {"ownerCheck": owner}});
-    let (defaults, mut every) = (chart(&base)?, base.clone());
+    let base: Value = serde_json::from_str(BASE)?;
+    let (defaults, mut every) = (chart(BASE)?, base.clone());
     for place in &places {
-        let (mut given, mut nothing) = (base.clone(), base.clone());
-        put(&mut given, place, true);
-        put(&mut nothing, place, false);
-        // Of the requests and limits a null takes one out.
-        let is_free = place.len() > 2 && place[1] == "resources";
-        let expected = if nothing == base {
-            &defaults
+        let mut given = base.clone();
+        let was_given = !put_null(&mut given, place).is_null();
+        let rendered = chart(&given.to_string())?;
+        without_nulls(&mut given);
+        let expected = if was_given {
+            &chart(&given.to_string())?
         } else {
-            &chart(&nothing)?
+            &defaults
         };
+        // Of the requests and limits a null takes one out.
+        let is_free = place.contains("/resources/");
         ensure!(
-            is_free || chart(&given)? == *expected,
-            "{place:?}: a null is not the default"
+            is_free || rendered == *expected,
+            "{place}: a null is not the default"
         );
-        let holds_others = places
-            .iter()
-            .any(|other| other != place && other.starts_with(place));
-        if !holds_others && !place.ends_with(&["enabled".to_owned()]) {
-            put(&mut every, place, true);
+        let below = format!("{place}/");
+        let holds_others = places.iter().any(|other| other.starts_with(&below));
+        if !holds_others && !place.ends_with("/enabled") {
+            put_null(&mut every, place);
         }
     }
-    let within =
-        Umbrella::new(&json!({}), COPY)?.render(&json!({ "dependency-watchdog": every }))?;
+    let within = umbrella(&json!({ "dependency-watchdog": every }).to_string())?;
     ensure!(
-        within == chart(&every)?,
+        within == chart(&every.to_string())?,
         "they are another thing in an umbrella"
     );
     Ok(())

@@ -1,323 +1,367 @@
 //! Every command of every page is run, in the state for which its page is written: what pages
 //! search for is in the log, what they ask kubectl for is there.
 
-use anyhow::{Context, Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
-use rcgen::{CertificateParams, KeyPair};
-use serde_json::{Value, json};
-use testbed::agent::RunningAgent;
-use testbed::crash_loop::{self, PodHealth};
-use testbed::gardener::{
-    CLUSTERS, IGNORE, MACHINES, PROBER, REPLICAS, WEEDER, cluster, definitions, namespace,
-};
-use testbed::objects::path;
-use testbed::shoot::{CA, KCM, MCM};
+use testbed::installation::container;
 use testbed::{eventually, scenario};
 
-use crate::book::{blocks, commands, searches};
+use crate::book::{blocks, commands, patterns};
 use crate::repository;
 use crate::site::Site;
+use crate::tools::{CHART, overlay};
 
-/// The usual three, held down from their replicas.
-const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
-/// The usual three with nothing held down.
-const UP: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
-/// A controller that only a former config names.
-const FORMER: &str = "former";
-/// The roles of a seed.
-const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+/// The states, each with the pages that are written for it. A line is a step:
+///
+/// | Step | |
+/// |---|---|
+/// | `page NAME N` | runs the next N blocks of this page |
+/// | `refused NAME N TEXT` | runs command N of the next block of this page, which is to end with this error |
+/// | `prints TEXT` | which the page before has printed |
+/// | `$ COMMAND` | runs a command soon; what is indented belongs to it |
+/// | `cut`, `cut 0 1`, `heal` | nodes lose the way to the API server and find it again |
+/// | `down NAME=N`, `up NAME=N` | waits until Deployments are held down from so many replicas, or have them back |
+/// | `start AGENT N`, `probed`, `suspend leader`, `resume`, `restart seed` | as said |
+const STORY: &str = r#"
+# Nothing is wrong.
+$ echo '
+    apiVersion: v1
+    kind: Node
+    metadata: {name: pages}
+    status: {addresses: [{type: InternalIP, address: 127.0.0.1}], daemonEndpoints: {kubeletEndpoint: {Port: KUBELET}}}
+    ' | kubectl apply -f -
+start dependency-watchdog-prober 0
+start dependency-watchdog-prober 1
+start dependency-watchdog-weeder 0
+probed
+page README 1
+page docs/swap-image 3
+page docs/configure 2
+page Down 1
+page NoLeader 1
+page NotProbing 1
+page ClockSkew 1
+page docs/run-books/README 2
+$ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause=true
+page PauseForgotten 2
+
+# Two of five nodes are cut off, which are a zone.
+$ echo '
+    apiVersion: apiextensions.k8s.io/v1
+    kind: CustomResourceDefinition
+    metadata: {name: machinedeployments.machine.sapcloud.io}
+    spec:
+      group: machine.sapcloud.io
+      names: {plural: machinedeployments, singular: machinedeployment, kind: MachineDeployment}
+      scope: Namespaced
+      versions:
+      - name: v1alpha1
+        served: true
+        storage: true
+        schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    ---
+    {apiVersion: machine.sapcloud.io/v1alpha1, kind: MachineDeployment, metadata: {name: workers, namespace: NAMESPACE}}
+    ' | kubectl apply -f -
+$ kubectl --kubeconfig SHOOT label nodes --all --overwrite topology.kubernetes.io/zone=b
+$ kubectl --kubeconfig SHOOT label --overwrite $(kubectl --kubeconfig SHOOT get nodes -o name | head -2) topology.kubernetes.io/zone=a
+$ kubectl -n NAMESPACE label machines --all name=MACHINEDEPLOYMENT
+cut 0 1
+page ZoneLost 2
+heal
+
+# A controller that the config names is missing, in an outage too. Then all Machines but one fail.
+$ kubectl -n NAMESPACE delete deployment kube-controller-manager
+page ControllerMissing 1
+cut
+down machine-controller-manager=1 cluster-autoscaler=1
+page ProtectionBlocked 3
+$ kubectl -n NAMESPACE create deployment kube-controller-manager --image=it --replicas=0
+$ for machine in $(kubectl -n NAMESPACE get machines -o name | tail -n +2); do
+    kubectl -n NAMESPACE patch $machine --subresource=status --type=merge -p '{"status": {"currentStatus": {"phase": "Failed"}}}'
+    done
+page StuckAtOneCandidate 3
+up machine-controller-manager=1 cluster-autoscaler=1
+$ kubectl -n NAMESPACE scale deployment kube-controller-manager --replicas=2
+heal
+$ for machine in $(kubectl -n NAMESPACE get machines -o name); do
+    kubectl -n NAMESPACE patch $machine --subresource=status --type=merge -p '{"status": {"currentStatus": {"phase": "Running"}}}'
+    done
+page StuckAtOneCandidate 1
+up THREE
+
+# An outage, after which a pause keeps the prober from the restore.
+$ echo '
+    {apiVersion: v1, kind: Namespace, metadata: {name: istio-ingress}}
+    ---
+    {apiVersion: v1, kind: Service, metadata: {name: gateway, namespace: istio-ingress}, spec: {ports: [{port: 443}]}}
+    ---
+    apiVersion: certificates.k8s.io/v1
+    kind: CertificateSigningRequest
+    metadata: {name: of-a-kubelet}
+    spec:
+      signerName: kubernetes.io/kube-apiserver-client-kubelet
+      usages: [client auth]
+      request: |
+        LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIUk1Ia0NBUUF3RnpFVk1CTUdBMVVFQXd3TWIyWXRZUzFyZFdKbGJHVjBNRmt3RXdZ
+        SEtvWkl6ajBDQVFZSQpLb1pJemowREFRY0RRZ0FFd3RsR281WFVwOE9PL3JzMFVXb05rQjF5ZFFVdkY3TlBkazJERXMxM3hxQXQ4Yi9iCmxGdXpyUUlz
+        YVkrSlNkZDlSbW9KRzNQNTFkR21kTHVGd1pmRTg2QUFNQW9HQ0NxR1NNNDlCQU1DQTBnQU1FVUMKSUF0NWtneEFycXlSVDUxYkJhQnVjMDlZOXEzK00y
+        Q3JIK2dDM0FISDFrUkxBaUVBNDlmTkRORE9hMC9zT3MzUgpPZEpKdkpJZi9oK3A5eW5aWFlkcnhKeTZrQkU9Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJF
+        UVVFU1QtLS0tLQo=
+    ' | kubectl apply -f -
+cut
+down THREE
+page ProtectionActive 3
+prints NAMESPACE kube-controller-manager was at 2
+prints NAMESPACE machine-controller-manager was at 1
+prints NAMESPACE cluster-autoscaler was at 1
+page SeedWideOutage 1
+page ProtectionActiveTooLong 1
+page ProtectionActive 1
+$ kubectl -n NAMESPACE scale deployment kube-controller-manager --replicas=2
+$ kubectl -n NAMESPACE annotate deployment kube-controller-manager machine-controller-manager \
+    dependency-watchdog.gardener.cloud/ignore-scaling-
+down THREE
+$ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause=true
+heal
+page RestoreBlocked 2
+up THREE
+$ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause-
+
+# An outage in which the leader is suspended, and one after which replicas cannot be read.
+suspend leader
+cut
+down THREE
+resume
+page LeaderDidNotAct 2
+page ProtectionActiveTooLong 1
+up THREE
+$ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause-
+down THREE
+$ kubectl -n NAMESPACE annotate --overwrite deployment machine-controller-manager dependency-watchdog.gardener.cloud/replicas=many
+heal
+page MemoryUnusable 2
+up THREE
+
+# An outage in which the shoot is hibernated, and a controller that the config no longer names.
+cut
+down THREE
+$ kubectl patch cluster NAMESPACE --type=merge -p '{"spec": {"shoot": {"spec": {"hibernation": {"enabled": true}}}}}'
+page ProbeEndedWhileHeldDown 2
+up THREE
+heal
+$ kubectl patch cluster NAMESPACE --type=merge -p '{"spec": {"shoot": {"spec": {"hibernation": {"enabled": false}}}}}'
+$ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause-
+$ kubectl -n NAMESPACE create deployment former --image=it --replicas=0
+$ kubectl -n NAMESPACE patch deployment former --type=merge -p 'HELD-DOWN'
+page ProbeEndedWhileHeldDown 1
+up former=1
+page docs/run-books/README 1
+page docs/cli 7
+
+# A right is missing, for which a replica asks once a minute; a shoot without its Secret; a Cluster that says nothing.
+$ kubectl get clusterrole gardener.cloud:dependency-watchdog-prober -o json | jq '{rules}' | tee rules.json
+$ kubectl patch clusterrole gardener.cloud:dependency-watchdog-prober --type=json \
+    -p '[{"op": "replace", "path": "/rules/2/verbs", "value": ["get", "list", "watch"]}]'
+start dependency-watchdog-prober 0
+$ kubectl create namespace shoot--bed--mute
+$ kubectl get cluster NAMESPACE -o json | jq '.metadata = {name: "shoot--bed--mute"}' | kubectl apply -f -
+$ echo '
+    apiVersion: extensions.gardener.cloud/v1alpha1
+    kind: Cluster
+    metadata: {name: shoot--bed--blank}
+    spec: {cloudProfile: {}, seed: {}}
+    ' | kubectl apply -f -
+page ProbesFailing 1
+page ShootNotProbed 1
+page ClusterUnreadable 1
+
+# A config that is refused, one that asks for owner records where there is no DNS server, and one with a kind that does not exist.
+$ cp -v dependency-watchdog-prober-1/dep-config.yaml kept.yaml
+$ echo 'probeInterval: never' | tee dependency-watchdog-prober-1/dep-config.yaml
+page ConfigRefused 2
+$ echo '
+    ownerCheck: {name: "owner.{{domain}}", value: "{{seed}}", servers: ["127.0.0.1:9"], interval: 2s, timeout: 1s, tolerance: 2s}
+    ' | cat kept.yaml - | tee dependency-watchdog-prober-1/dep-config.yaml
+page OwnerUnresolved 1
+$ sed 's@apps/v1@no.such/v1@' kept.yaml | tee dependency-watchdog-prober-1/dep-config.yaml
+
+# A weeder that may not delete the pod that crash-loops.
+$ kubectl patch clusterrole gardener.cloud:dependency-watchdog-weeder --type=json \
+    -p '[{"op": "replace", "path": "/rules/0/verbs", "value": ["get", "list", "watch"]}]'
+$ echo '
+    apiVersion: v1
+    kind: Pod
+    metadata:
+      name: waits
+      namespace: NAMESPACE
+      labels: {gardener.cloud/role: controlplane, role: controller-manager}
+      ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: waits, uid: waits, controller: true}]
+    spec: {containers: [{name: c, image: it}]}
+    ---
+    apiVersion: discovery.k8s.io/v1
+    kind: EndpointSlice
+    metadata: {name: kube-apiserver, namespace: NAMESPACE, labels: {kubernetes.io/service-name: kube-apiserver}}
+    addressType: IPv4
+    ports: []
+    endpoints: [{addresses: [10.0.0.1], conditions: {ready: false}}]
+    ' | kubectl apply -f -
+$ kubectl -n NAMESPACE patch pod waits --subresource=status --type=merge -p '{"status": {"phase": "Running", "containerStatuses":
+    [{"name": "c", "image": "it", "imageID": "", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}}'
+$ kubectl -n NAMESPACE patch endpointslice kube-apiserver --type=json \
+    -p '[{"op": "replace", "path": "/endpoints/0/conditions/ready", "value": true}]'
+page WeederDeletionsFailing 1
+page RightMissing 1
+
+# All rights of the prober are taken away, the seed's API server and a replica are restarted. Then all is as before.
+$ kubectl patch clusterrole gardener.cloud:dependency-watchdog-prober --type=merge -p '{"rules": []}'
+restart seed
+start dependency-watchdog-prober 0
+page Blind 2
+$ kubectl patch clusterrole gardener.cloud:dependency-watchdog-prober --type=merge --patch-file rules.json
+start dependency-watchdog-prober 0
+start dependency-watchdog-prober 1
+
+# Nothing is uninstalled in an outage; then all is.
+cut
+down THREE
+refused docs/uninstall 1 not restored
+$ kubectl -n garden get deployment dependency-watchdog-prober
+heal
+page docs/uninstall 1
+up THREE
+$ ! kubectl -n garden get deployment dependency-watchdog-prober 2>&1
+$ kubectl -n NAMESPACE patch deployment cluster-autoscaler --type=merge -p 'HELD-DOWN'
+page docs/uninstall 2
+up THREE
+"#;
+
+/// Words of the story.
+const WORDS: [(&str, &str); 2] = [
+    (
+        "THREE",
+        "kube-controller-manager=2 machine-controller-manager=1 cluster-autoscaler=1",
+    ),
+    (
+        "HELD-DOWN",
+        r#"{"spec": {"replicas": 0}, "metadata": {"annotations":
+        {"dependency-watchdog.gardener.cloud/replicas": "1", "dependency-watchdog.gardener.cloud/meltdown-protection-active": ""}}}"#,
+    ),
+];
+
+/// Commands that are not run here: page, words, and what they are about or need.
+const ELSEWHERE: [(&str, &str, &str); 7] = [
+    ("README", "make ", "recipes, which CI runs"),
+    ("docs/cli", "kubectl krew ", "a release"),
+    ("docs/releases", "", "a release"),
+    (
+        "docs/swap-image",
+        "kubectl apply ",
+        "objects that another test admits",
+    ),
+    ("docs/try-locally", "", "Gardener's local setup"),
+    ("Panicked", "", "a defect"),
+    ("OpenFiles", "", "a limit that is not everywhere"),
+];
 
 #[test]
 fn every_command_of_the_pages_runs() -> Result<()> {
     scenario(async |bed| {
-        let site = Site::install(bed).await?;
-        let mut probers = [site.start(PROBER, 0).await?, site.start(PROBER, 1).await?];
-        let _weeder = site.start(WEEDER, 0).await?;
-        site.shoot.after_probes(2).await?;
-        healthy(&site).await?;
-        zone_lost(&site).await?;
-        controller_missing(&site).await?;
-        outage(&site).await?;
-        leader_suspended(&site, &probers).await?;
-        hibernated(&site).await?;
-        // A replica asks for its rights once a minute, so it is started in time.
-        let role = format!("{ROLES}/gardener.cloud:{PROBER}");
-        let rules = site.seed.api().get(&role).await?["rules"].take();
-        let reading = json!(["get", "list", "watch"]);
-        site.seed
-            .api()
-            .replace(&role, "/rules/2/verbs", &reading)
-            .await?;
-        probers[0] = site.start(PROBER, 0).await?;
-        not_probed(&site).await?;
-        configs(&site, &probers[1]).await?;
-        weeder(&site).await?;
-        site.runs("RightMissing", 1).await?;
-        blind(&site, &mut probers, &rules).await?;
-        uninstalled(&site).await?;
-        site.all_were_run()
-    })
-}
-
-/// Cuts off all nodes, and waits until the usual three are held down.
-async fn cut(site: &Site) -> Result<()> {
-    site.shoot.nodes.cut_all();
-    site.shoot.held_down(&DOWN).await
-}
-
-/// Nothing is wrong.
-async fn healthy(site: &Site) -> Result<()> {
-    for (page, blocks) in [
-        ("README", 1),
-        ("docs/swap-image", 3),
-        ("docs/configure", 2),
-        ("Down", 1),
-        ("NoLeader", 1),
-        ("NotProbing", 1),
-        ("ClockSkew", 1),
-        ("docs/run-books/README", 2),
-    ] {
-        site.runs(page, blocks).await?;
-    }
-    site.pause(Some("true")).await?;
-    site.runs("PauseForgotten", 2).await.map(drop)
-}
-
-/// Two of five nodes are cut off, which are a zone.
-async fn zone_lost(site: &Site) -> Result<()> {
-    let (seed, shoot) = (site.seed.api(), &site.shoot);
-    let mut machines = definitions().swap_remove(1);
-    machines["metadata"]["name"] = "machinedeployments.machine.sapcloud.io".into();
-    machines["spec"]["names"] = json!({"plural": "machinedeployments", "singular": "machinedeployment", "kind": "MachineDeployment"});
-    seed.create(&machines).await?;
-    let workers = json!({"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineDeployment",
-        "metadata": {"name": "workers", "namespace": shoot.namespace}});
-    eventually("machinedeployments are served", async || {
-        seed.create(&workers).await
-    })
-    .await?;
-    for (number, node) in shoot.nodes.names().iter().enumerate() {
-        let zone = json!({"topology.kubernetes.io/zone": if number < 2 { "a" } else { "b" }});
-        let labels = json!({"metadata": {"labels": zone}});
-        shoot
-            .plane
-            .api()
-            .merge(&format!("/api/v1/nodes/{node}"), &labels)
-            .await?;
-        let machine = format!("{MACHINES}/namespaces/{}/machines/{node}", shoot.namespace);
-        seed.merge(
-            &machine,
-            &json!({"metadata": {"labels": {"name": "workers"}}}),
-        )
-        .await?;
-    }
-    shoot.nodes.cut([0, 1]);
-    site.runs("ZoneLost", 2).await?;
-    shoot.nodes.heal_all();
-    Ok(())
-}
-
-/// An outage without kube-controller-manager, which the config names. All Machines but one fail.
-async fn controller_missing(site: &Site) -> Result<()> {
-    let (seed, shoot) = (site.seed.api(), &site.shoot);
-    let deployments = format!("/apis/apps/v1/namespaces/{}/deployments", shoot.namespace);
-    seed.delete(&format!("{deployments}/{KCM}")).await?;
-    site.runs("ControllerMissing", 1).await?;
-    shoot.nodes.cut_all();
-    shoot.held_down(&DOWN[1..]).await?;
-    site.runs("ProtectionBlocked", 3).await?;
-    shoot
-        .create_workload("apps/v1", "Deployment", KCM, 0)
-        .await?;
-    for machine in &shoot.nodes.names()[1..] {
-        shoot.set_machine_phase(machine, "Failed").await?;
-    }
-    site.runs("StuckAtOneCandidate", 3).await?;
-    shoot.free_at(&UP[1..]).await?;
-    shoot.scale(KCM, 2).await?;
-    shoot.nodes.heal_all();
-    for machine in &shoot.nodes.names()[1..] {
-        shoot.set_machine_phase(machine, "Running").await?;
-    }
-    site.runs("StuckAtOneCandidate", 1).await?;
-    shoot.free_at(&UP).await
-}
-
-/// An outage, after which a pause keeps the prober from the restore.
-async fn outage(site: &Site) -> Result<()> {
-    let (seed, shoot) = (site.seed.api(), &site.shoot);
-    let request = CertificateParams::default().serialize_request(&KeyPair::generate()?)?;
-    let request = json!({"request": STANDARD.encode(request.pem()?), "usages": ["client auth"],
-        "signerName": "kubernetes.io/kube-apiserver-client-kubelet"});
-    seed.create_all(&[
-        namespace("istio-ingress"),
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "gateway", "namespace": "istio-ingress"},
-            "spec": {"ports": [{"port": 443}]}}),
-        json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "of-a-kubelet"},
-            "spec": request}),
-    ])
-    .await?;
-    cut(site).await?;
-    let printed = site.runs("ProtectionActive", 3).await?;
-    for (name, replicas) in DOWN {
-        let line = format!("{} {name} was at {replicas}\n", shoot.namespace);
-        ensure!(printed.contains(&line), "no {line} in {printed}");
-    }
-    site.runs("SeedWideOutage", 1).await?;
-    site.runs("ProtectionActiveTooLong", 1).await?;
-    site.runs("ProtectionActive", 1).await?;
-    shoot.scale(KCM, 2).await?;
-    for name in [KCM, MCM] {
-        shoot.annotate(name, IGNORE, None).await?;
-    }
-    shoot.held_down(&DOWN).await?;
-    site.pause(Some("true")).await?;
-    shoot.nodes.heal_all();
-    site.runs("RestoreBlocked", 2).await?;
-    shoot.free_at(&UP).await?;
-    site.pause(None).await
-}
-
-/// An outage in which the leader is suspended, and one after which replicas cannot be read.
-async fn leader_suspended(site: &Site, probers: &[RunningAgent; 2]) -> Result<()> {
-    let shoot = &site.shoot;
-    let leads = |prober: &&RunningAgent| !prober.log("\"leading\"").is_empty();
-    let leader = probers.iter().find(leads).context("nobody leads")?;
-    leader.pause(true)?;
-    cut(site).await?;
-    leader.pause(false)?;
-    site.runs("LeaderDidNotAct", 2).await?;
-    site.runs("ProtectionActiveTooLong", 1).await?;
-    shoot.free_at(&UP).await?;
-    site.pause(None).await?;
-    shoot.held_down(&DOWN).await?;
-    shoot.annotate(MCM, REPLICAS, Some("many")).await?;
-    shoot.nodes.heal_all();
-    site.runs("MemoryUnusable", 2).await?;
-    shoot.free_at(&UP).await
-}
-
-/// An outage in which the shoot is hibernated, and a controller that the config no longer names.
-async fn hibernated(site: &Site) -> Result<()> {
-    let (seed, shoot) = (site.seed.api(), &site.shoot);
-    cut(site).await?;
-    let cluster = format!("{CLUSTERS}/{}", shoot.namespace);
-    let hibernation = "/spec/shoot/spec/hibernation";
-    seed.replace(&cluster, hibernation, &json!({"enabled": true}))
-        .await?;
-    site.runs("ProbeEndedWhileHeldDown", 2).await?;
-    shoot.free_at(&UP).await?;
-    shoot.nodes.heal_all();
-    seed.replace(&cluster, hibernation, &json!({"enabled": false}))
-        .await?;
-    site.pause(None).await?;
-    shoot
-        .create_workload("apps/v1", "Deployment", FORMER, 0)
-        .await?;
-    site.hold_down(FORMER).await?;
-    site.runs("ProbeEndedWhileHeldDown", 1).await?;
-    shoot.free_at(&[(FORMER, 1)]).await?;
-    site.runs("docs/run-books/README", 1).await?;
-    site.runs("docs/cli", 7).await.map(drop)
-}
-
-/// A shoot without its Secret, and one whose Cluster says nothing.
-async fn not_probed(site: &Site) -> Result<()> {
-    let mut blank = cluster("shoot--bed--blank", None);
-    blank["spec"] = json!({"cloudProfile": {}, "seed": {}});
-    let mute = cluster("shoot--bed--mute", None);
-    site.seed
-        .api()
-        .create_all(&[namespace("shoot--bed--mute"), mute, blank])
-        .await?;
-    for page in ["ProbesFailing", "ShootNotProbed", "ClusterUnreadable"] {
-        site.runs(page, 1).await?;
-    }
-    Ok(())
-}
-
-/// A config that is refused, and one that asks for owner records where there is no DNS server.
-async fn configs(site: &Site, prober: &RunningAgent) -> Result<()> {
-    let file = prober.log_file().with_file_name("dep-config.yaml");
-    let config = std::fs::read_to_string(&file)?;
-    std::fs::write(&file, "probeInterval: never")?;
-    site.runs("ConfigRefused", 2).await?;
-    let check = json!({"name": "owner.{{domain}}", "value": "{{seed}}", "servers": ["127.0.0.1:9"], "interval": "2s",
-        "timeout": "1s", "tolerance": "2s"});
-    std::fs::write(&file, format!("{config}\nownerCheck: {check}\n"))?;
-    site.runs("OwnerUnresolved", 1).await?;
-    // Its kind is not there for the next page.
-    std::fs::write(&file, config.replace("apps/v1", "no.such/v1")).map_err(Into::into)
-}
-
-/// A weeder that may not delete the pod that crash-loops.
-async fn weeder(site: &Site) -> Result<()> {
-    let (api, shoot) = (site.seed.api(), site.shoot.namespace.as_str());
-    let role = format!("{ROLES}/gardener.cloud:{WEEDER}");
-    api.replace(&role, "/rules/0/verbs", &json!(["get", "list", "watch"]))
-        .await?;
-    let labels = json!({"gardener.cloud/role": "controlplane", "role": "controller-manager"});
-    let pod = crash_loop::pod(shoot, "waits", &labels, Some("waits"), PodHealth::Waiting);
-    let [not_ready, ready] = [false, true].map(|is| crash_loop::slice(shoot, "kube-apiserver", is));
-    api.create_all(&[pod.clone(), not_ready]).await?;
-    let status = json!({"status": pod["status"]});
-    api.merge(&format!("{}/status", path(&pod)?), &status)
-        .await?;
-    api.merge(&path(&ready)?, &ready).await?;
-    site.runs("WeederDeletionsFailing", 1).await.map(drop)
-}
-
-/// All rights of the prober are taken away, the seed's API server and a replica are restarted. Then
-/// all is as before.
-async fn blind(site: &Site, probers: &mut [RunningAgent; 2], rules: &Value) -> Result<()> {
-    let (api, role) = (site.seed.api(), format!("{ROLES}/gardener.cloud:{PROBER}"));
-    api.replace(&role, "/rules", &json!([])).await?;
-    let server = site.seed.plane();
-    server.process().signal(Signal::SIGKILL)?;
-    server.start_again().await?;
-    probers[0] = site.start(PROBER, 0).await?;
-    site.runs("Blind", 2).await?;
-    api.replace(&role, "/rules", rules).await?;
-    for (number, prober) in probers.iter_mut().enumerate() {
-        *prober = site.start(PROBER, number).await?;
-    }
-    Ok(())
-}
-
-/// Nothing is uninstalled in an outage; then all is.
-async fn uninstalled(site: &Site) -> Result<()> {
-    let shoot = &site.shoot;
-    let [_, restore, _] = &commands(&blocks()?["docs/uninstall"][0])[..] else {
-        anyhow::bail!("not three commands");
-    };
-    // Whoever installs the chart is told.
-    for line in blocks()?["docs/uninstall"][0].lines() {
-        ensure!(
-            site.notes.contains(&format!("\n  {line}\n")),
-            "{line} is not in {}",
-            site.notes
+        let mut site = Site::new(bed).await?;
+        for (page, word, _) in ELSEWHERE {
+            let blocks = site.left.get_mut(page).context(page)?;
+            blocks.retain(|block| !block.contains(word));
+        }
+        let install = format!(
+            "helm upgrade --install dependency-watchdog {} --namespace=garden --take-ownership --values values.yaml",
+            repository::path(CHART).display()
         );
+        let notes = site.run(&install).await?;
+        // Whoever installs the chart is told how to uninstall it.
+        for line in blocks()?["docs/uninstall"][0].lines() {
+            ensure!(
+                notes.contains(&format!("\n  {line}\n")),
+                "{line} is not in {notes}"
+            );
+        }
+        let story = WORDS
+            .iter()
+            .fold(STORY.replace("\n    ", "\r"), |story, (word, is)| {
+                story.replace(word, is)
+            });
+        let mut printed = String::new();
+        for step in story
+            .lines()
+            .filter(|step| !step.is_empty() && !step.starts_with('#'))
+        {
+            play(&mut site, step, &mut printed)
+                .await
+                .with_context(|| step.to_owned())?;
+        }
+        site.left.retain(|_, blocks| !blocks.is_empty());
+        ensure!(site.left.is_empty(), "not run: {:#?}", site.left);
+        Ok(())
+    })
+}
+
+/// Does a step of the story.
+async fn play(site: &mut Site, step: &str, printed: &mut String) -> Result<()> {
+    let shoot = &site.shoot;
+    let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
+    let words: Vec<_> = rest.split(' ').collect();
+    let replicas = words.iter().filter_map(|word| word.split_once('='));
+    match (word, &words[..]) {
+        ("page", [page, blocks]) => *printed = site.page(page, blocks.parse()?).await?,
+        ("prints", _) => {
+            let expected = site.worded(rest);
+            ensure!(
+                printed.contains(&format!("{expected}\n")),
+                "not in {printed}"
+            );
+        }
+        ("refused", [page, command, ..]) => {
+            let block = &site.left[*page][0];
+            let refused = site.run(&commands(block)[command.parse::<usize>()?]).await;
+            let refused = format!("{:#}", refused.err().context("it is done")?);
+            let expected = rest.splitn(3, ' ').nth(2).context("no text")?;
+            ensure!(refused.contains(expected), "{refused}");
+        }
+        ("$", _) => {
+            let command = rest.replace('\r', "\n");
+            eventually(&command, async || site.run(&command).await).await?;
+        }
+        ("cut", [""]) => shoot.nodes.cut_all(),
+        ("cut", nodes) => {
+            let nodes = nodes.iter().map(|node| node.parse());
+            shoot.nodes.cut(nodes.collect::<Result<Vec<_>, _>>()?);
+        }
+        ("probed", _) => shoot.after_probes(2).await?,
+        ("heal", _) => shoot.nodes.heal_all(),
+        ("down", _) => shoot.held_down(&replicas.collect::<Vec<_>>()).await?,
+        ("up", _) => {
+            let replicas = replicas.map(|(name, replicas)| Ok((name, replicas.parse()?)));
+            shoot
+                .free_at(&replicas.collect::<Result<Vec<_>>>()?)
+                .await?;
+        }
+        ("start", [deployment, number]) => site.start(deployment, number).await?,
+        ("suspend", ["leader"]) => {
+            let mut agents = site.agents.values();
+            let leads = agents.find(|agent| !agent.log("\"leading\"").is_empty());
+            leads.context("nobody leads")?.pause(true)?;
+        }
+        ("resume", _) => {
+            for agent in site.agents.values() {
+                agent.pause(false)?;
+            }
+        }
+        ("restart", ["seed"]) => {
+            let server = site.seed.plane();
+            server.process().signal(Signal::SIGKILL)?;
+            server.start_again().await?;
+        }
+        _ => bail!("no such step"),
     }
-    cut(site).await?;
-    let refused = site.run(restore).await.err().context("it is uninstalled")?;
-    ensure!(
-        format!("{refused:#}").contains("not restored"),
-        "{refused:#}"
-    );
-    let deployment = format!("/apis/apps/v1/namespaces/garden/deployments/{PROBER}");
-    site.seed.api().get(&deployment).await?;
-    shoot.nodes.heal_all();
-    site.runs("docs/uninstall", 1).await?;
-    shoot.free_at(&UP).await?;
-    ensure!(
-        site.seed.api().find(&deployment).await?.is_none(),
-        "it is still there"
-    );
-    site.hold_down(CA).await?;
-    site.runs("docs/uninstall", 2).await?;
-    shoot.free_at(&UP).await
+    Ok(())
 }
 
 /// Searches for what does not happen to a sound program, or not everywhere, by the source that
@@ -331,15 +375,10 @@ const IN_SOURCES: [(&str, &str); 3] = [
 #[test]
 fn what_is_seldom_logged_is_in_the_sources() -> Result<()> {
     for (page, source) in IN_SOURCES {
-        let searches = searches(&commands(&blocks()?[page][0])[0]);
-        let source = repository::text(source)?;
-        let words = |search: &String| {
-            search
-                .split('\'')
-                .nth(1)
-                .is_some_and(|words| source.contains(words))
-        };
-        ensure!(searches.iter().any(words), "{page}: {searches:?}");
+        let blocks = blocks()?;
+        let (patterns, source) = (patterns(&blocks[page][0]), repository::text(source)?);
+        let is_there = patterns.iter().any(|words| source.contains(words));
+        ensure!(is_there, "{page}: {patterns:?}");
     }
     Ok(())
 }
@@ -352,7 +391,23 @@ fn forced_restore_keeps_its_pause() -> Result<()> {
         .filter(|block| block.contains("--force --yes"))
         .collect();
     ensure!(forced.len() > 3, "only {forced:?}");
-    let unpause = |block: &&String| block.contains("/pause-");
-    ensure!(!forced.iter().any(|block| unpause(&block)), "{forced:#?}");
+    ensure!(
+        !forced.iter().any(|block| block.contains("/pause-")),
+        "{forced:#?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn prober_is_asked_in_its_pod() -> Result<()> {
+    let command = container(&overlay("plain")?, "dependency-watchdog-prober")?["command"].clone();
+    let program = command[0].as_str().context("no program")?;
+    let asked = blocks()?["docs/cli"].concat();
+    for command in ["status", "explain NAMESPACE"] {
+        let call = format!(
+            "kubectl -n garden exec deployment/dependency-watchdog-prober -- {program} {command} --address localhost:9644"
+        );
+        ensure!(asked.contains(&call), "{call} is not in {asked}");
+    }
     Ok(())
 }

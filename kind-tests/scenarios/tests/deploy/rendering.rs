@@ -1,124 +1,99 @@
 //! Chart and overlays render the same objects, and these hold what they should.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::installation::{command, container};
-use testbed::objects::{self, Manifests, get, items, metadata, name};
+use testbed::installation::{command, config};
+use testbed::objects::{self, Manifests, get, metadata, name};
 
+use crate::gardeners::unsaid;
 use crate::prometheus::alerts;
-use crate::repository;
-use crate::tools::{chart, customized, everything, good, helm, overlay, overlays, template};
+use crate::tools::{EVERYTHING, chart, customized, overlay, overlays, shell};
 
 const AGENTS: [&str; 2] = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
 
-fn same(chart: &Manifests, overlay: &Manifests) -> Result<()> {
-    let (ours, theirs) = (chart.keys(), overlay.keys());
-    ensure!(ours.clone().eq(theirs.clone()), "{ours:#?} and {theirs:#?}");
-    for (key, object) in chart {
-        let other = &overlay[key];
-        ensure!(
-            object == other,
-            "{key} differs\nchart:   {object}\noverlay: {other}"
-        );
+/// Fails unless the one renders what the other does.
+fn same(one: &Manifests, other: &Manifests) -> Result<()> {
+    let [ours, theirs] = [one, other].map(|objects| objects.keys().collect::<Vec<_>>());
+    assert_eq!(ours, theirs);
+    for (key, object) in one {
+        assert_eq!(object, &other[key], "{key}");
     }
     Ok(())
 }
 
 fn of_kind<'a>(objects: &'a Manifests, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-    objects
-        .values()
-        .filter(move |object| object["kind"] == kind)
+    let objects = objects.values();
+    objects.filter(move |object| object["kind"] == kind)
 }
 
 #[test]
 fn chart_renders_what_overlays_do() -> Result<()> {
     let class =
-        json!({"resources": ["overlays/plain"], "components": ["components/no-priority-class"]});
+        "{resources: [OURS/overlays/plain], components: [OURS/components/no-priority-class]}";
     for (values, overlay) in [
-        (json!({}), overlay("plain")),
-        (
-            json!({"monitoring": {"enabled": true}}),
-            overlay("monitoring"),
-        ),
-        (everything(), overlay("everything")),
-        (json!({"priorityClassName": ""}), customized(class)),
+        ("", overlay("plain")),
+        ("monitoring: {enabled: true}", overlay("monitoring")),
+        (EVERYTHING, overlay("everything")),
+        ("priorityClassName: ''", customized(class)),
     ] {
-        same(&chart(&values)?, &overlay?).with_context(|| values.to_string())?;
-    }
-    let everything = chart(&everything())?;
-    for kind in [
-        "ServiceMonitor",
-        "PrometheusRule",
-        "VerticalPodAutoscaler",
-        "PodDisruptionBudget",
-        "NetworkPolicy",
-    ] {
-        ensure!(of_kind(&everything, kind).count() > 0, "no {kind}");
+        same(&chart(values)?, &overlay?).context(values)?;
     }
     Ok(())
 }
 
 #[test]
 fn package_renders_what_the_folder_does() -> Result<()> {
-    let folder = tempfile::tempdir()?;
     let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
-    let release = |digest: &str| {
-        let mut command = Command::new(repository::path("deploy/release"));
-        let command = command.arg("chart").arg(folder.path());
-        command.args(["example.org/watchdog", digest]).output()
-    };
-    ensure!(
-        !release("latest")?.status.success(),
-        "a digest that is none is taken"
-    );
-    good(release(&digest)?)?;
-    let package = concat!("dependency-watchdog-", env!("CARGO_PKG_VERSION"), ".tgz");
-    let package = folder.path().join(package);
-    // For Artifact Hub, which scans it.
-    let shown = good(helm(&["show", "chart", &package.to_string_lossy()])?)?;
-    ensure!(
-        shown.contains(&format!("image: example.org/watchdog@{digest}\n")),
-        "{shown}"
-    );
-    let packaged = objects::read(&good(template(&package, "garden", &everything())?)?)?;
-    let mut values = everything();
-    values["image"] = json!({"repository": "example.org/watchdog", "digest": digest});
-    same(&packaged, &chart(&values)?)
+    // Artifact Hub scans the image that the chart names.
+    let script = "! deploy/release chart \"$WORK\" example.org/watchdog latest || exit 1
+        deploy/release chart \"$WORK\" example.org/watchdog \"$DIGEST\" >&2
+        package=$WORK/dependency-watchdog-$VERSION.tgz
+        helm show chart \"$package\" | grep -F \"image: example.org/watchdog@$DIGEST\" >&2
+        printf %s \"$VALUES\" | helm template dependency-watchdog \"$package\" --namespace garden --values -";
+    let packaged = shell(script, &[("DIGEST", &digest), ("VALUES", EVERYTHING)])?;
+    let values =
+        format!("{EVERYTHING}image: {{repository: example.org/watchdog, digest: '{digest}'}}");
+    same(&objects::read(&packaged)?, &chart(&values)?)
 }
+
+/// What an agent's Deployment says. Every failure of a probe, at the start too, is an Event of kind
+/// Warning.
+const AGENT: &str = "
+spec:
+  replicas: REPLICAS
+  template:
+    spec:
+      containers:
+      - image: dependency-watchdog:VERSION
+        securityContext: {readOnlyRootFilesystem: true}
+        startupProbe: {httpGet: {path: /healthz}, initialDelaySeconds: 5}
+        livenessProbe: {httpGet: {path: /healthz}}
+        readinessProbe: {httpGet: {path: /readyz}}
+";
 
 #[test]
 fn overlays_run_one_restricted_container() -> Result<()> {
     for overlay_name in overlays()? {
         let objects = overlay(&overlay_name)?;
-        let expected = if overlay_name == "monitoring-alone" {
-            0
-        } else {
-            2
+        let (agents, replicas) = match &*overlay_name {
+            "monitoring-alone" => (0, "0"),
+            "trial" => (2, "1"),
+            _ => (2, "2"),
         };
+        let agent = AGENT.replace("VERSION", env!("CARGO_PKG_VERSION"));
+        let agent = serde_saphyr::from_str(&agent.replace("REPLICAS", replicas))?;
         assert_eq!(
             of_kind(&objects, "Deployment").count(),
-            expected,
+            agents,
             "{overlay_name}"
         );
         for deployment in of_kind(&objects, "Deployment") {
-            let container = container(&objects, name(deployment))?;
-            let path = |probe: &str| &container[probe]["httpGet"]["path"];
-            let found = json!([
-                container["securityContext"]["readOnlyRootFilesystem"],
-                path("startupProbe"),
-                path("livenessProbe"),
-                path("readinessProbe"),
-                // Every failure of a probe, at the start too, is an Event of kind Warning.
-                container["startupProbe"]["initialDelaySeconds"],
-                deployment["spec"]["replicas"],
-                container["image"],
-            ]);
-            let replicas = if overlay_name == "trial" { 1 } else { 2 };
-            let image = concat!("dependency-watchdog:", env!("CARGO_PKG_VERSION"));
-            let expected = json!([true, "/healthz", "/healthz", "/readyz", 5, replicas, image]);
-            assert_eq!(found, expected, "{overlay_name}: {}", name(deployment));
+            let unsaid = unsaid(&agent, deployment);
+            ensure!(
+                unsaid.is_empty(),
+                "{overlay_name}: {} at {unsaid:?}",
+                name(deployment)
+            );
         }
     }
     Ok(())
@@ -127,33 +102,37 @@ fn overlays_run_one_restricted_container() -> Result<()> {
 #[test]
 fn trial_touches_nothing_beside_it() -> Result<()> {
     let (trial, plain) = (overlay("trial")?, overlay("plain")?);
-    for (key, object) in &trial {
-        let writes = items(&object["rules"])
-            .flat_map(|rule| items(&rule["verbs"]))
-            .any(|verb| !["get", "list", "watch"].iter().any(|reads| verb == reads));
+    for key in trial.keys() {
         let of_others = key.starts_with("Role") || key.starts_with("PodDisruptionBudget");
-        ensure!(
-            !plain.contains_key(key) && !of_others && !writes,
-            "{key}: {object}"
-        );
+        ensure!(!plain.contains_key(key) && !of_others, "{key}");
     }
-    // Selectors of the installation beside it find none of these pods.
-    let is_apart = |app: &Value| app.as_str().is_some_and(|app| app.ends_with("-trial"));
-    for deployment in of_kind(&trial, "Deployment") {
-        let spec = &deployment["spec"];
-        let app = &spec["template"]["metadata"]["labels"]["app"];
-        ensure!(
-            is_apart(app) && spec["selector"]["matchLabels"]["app"] == *app,
-            "{spec}"
-        );
-        let command = command(&trial, name(deployment))?;
-        ensure!(command.ends_with(&["--dry-run".to_owned()]), "{command:?}");
+    // It may read what the installation beside it may, and nothing else.
+    for role in of_kind(&plain, "ClusterRole") {
+        let mut rules = role["rules"].clone();
+        for rule in rules.as_array_mut().into_iter().flatten() {
+            let reads = |verb: &Value| ["get", "list", "watch"].iter().any(|reads| verb == reads);
+            let verbs = rule["verbs"].as_array_mut().context("no verbs")?;
+            verbs.retain(reads);
+        }
+        let trials = get(&trial, &format!("ClusterRole {}-trial", name(role)))?;
+        assert_eq!(trials["rules"], rules);
     }
-    for policy in of_kind(&trial, "NetworkPolicy") {
-        ensure!(
-            is_apart(&policy["spec"]["podSelector"]["matchLabels"]["app"]),
-            "{policy}"
-        );
+    // It runs the same, dry. Selectors of the installation beside it find none of these pods.
+    for agent in AGENTS {
+        let app = format!("{agent}-trial");
+        let mut dry = command(&plain, agent)?;
+        dry.push("--dry-run".to_owned());
+        assert_eq!(command(&trial, &app)?, dry);
+        assert_eq!(config(&trial, &app)?, config(&plain, agent)?);
+        let spec = &get(&trial, &format!("Deployment garden/{app}"))?["spec"];
+        let policy = &get(&trial, &format!("NetworkPolicy garden/{app}"))?["spec"];
+        for labels in [
+            &spec["template"]["metadata"]["labels"],
+            &spec["selector"]["matchLabels"],
+            &policy["podSelector"]["matchLabels"],
+        ] {
+            assert_eq!(labels["app"], *app);
+        }
     }
     Ok(())
 }
@@ -161,9 +140,7 @@ fn trial_touches_nothing_beside_it() -> Result<()> {
 #[test]
 fn unwanted_agent_leaves_nothing_behind() -> Result<()> {
     for (agent, other) in [("prober", "weeder"), ("weeder", "prober")] {
-        let mut values = everything();
-        values[agent] = json!({"enabled": false});
-        let objects = chart(&values)?;
+        let objects = chart(&format!("{EVERYTHING}{agent}: {{enabled: false}}"))?;
         let of = |agent: &str| {
             let name = format!("dependency-watchdog-{agent}");
             objects.keys().filter(|key| key.contains(&name)).count()
@@ -203,9 +180,8 @@ fn jobs(objects: &Manifests) -> Result<Vec<&str>> {
             let labels = &service["metadata"]["labels"];
             wanted.iter().all(|(label, value)| labels[label] == *value)
         };
-        let service = of_kind(objects, "Service")
-            .find(has)
-            .context("no Service")?;
+        let mut services = of_kind(objects, "Service");
+        let service = services.find(has).context("no Service")?;
         let label = monitor["spec"]["jobLabel"].as_str();
         let label = label.and_then(|label| service["metadata"]["labels"][label].as_str());
         jobs.push(label.unwrap_or(name(service)));
@@ -217,37 +193,33 @@ fn jobs(objects: &Manifests) -> Result<Vec<&str>> {
 #[test]
 fn prefix_leaves_alerts_their_aim() -> Result<()> {
     for names in [
-        json!({}),
-        json!({"namePrefix": "my-"}),
-        json!({"nameSuffix": "-blue"}),
-        json!({"namePrefix": "a-", "nameSuffix": "-b", "namespace": "watch"}),
+        "namePrefix: ''",
+        "namePrefix: my-",
+        "nameSuffix: -blue",
+        "namePrefix: a-\nnameSuffix: -b\nnamespace: watch",
     ] {
-        let mut kustomization = names.clone();
-        kustomization["resources"] = json!(["overlays/everything"]);
-        let objects = customized(kustomization)?;
+        let objects = customized(&format!("resources: [OURS/overlays/everything]\n{names}"))?;
         assert_eq!(jobs(&objects)?, AGENTS, "{names}");
-        assert_eq!(
-            of_kind(&objects, "VerticalPodAutoscaler").count(),
-            2,
-            "{names}"
-        );
-        for autoscaler in of_kind(&objects, "VerticalPodAutoscaler") {
-            let aim = autoscaler["spec"]["targetRef"]["name"]
-                .as_str()
-                .context("no name")?;
+        let autoscalers: Vec<_> = of_kind(&objects, "VerticalPodAutoscaler").collect();
+        assert_eq!(autoscalers.len(), 2, "{names}");
+        for autoscaler in autoscalers {
+            let aim = autoscaler["spec"]["targetRef"]["name"].as_str();
+            let namespace = metadata(autoscaler, "namespace");
             get(
                 &objects,
-                &format!("Deployment {}/{aim}", metadata(autoscaler, "namespace")),
+                &format!("Deployment {namespace}/{}", aim.unwrap_or_default()),
             )?;
         }
     }
     // The jobs that alerts name.
-    let everything = chart(&everything())?;
+    let everything = chart(EVERYTHING)?;
     let alerts = alerts(&everything)?.into_iter();
-    let named = alerts.filter_map(|alert| alert["labels"]["job"].as_str());
+    let named: Vec<_> = alerts
+        .filter_map(|alert| alert["labels"]["job"].as_str())
+        .collect();
     assert_eq!(
-        (jobs(&everything)?, named.collect::<Vec<_>>()),
-        (AGENTS.to_vec(), AGENTS.to_vec())
+        (jobs(&everything)?, &*named),
+        (AGENTS.to_vec(), &AGENTS[..])
     );
     Ok(())
 }

@@ -6,9 +6,8 @@ use anyhow::{Context, Result};
 
 /// A file or folder of the repository.
 pub fn path(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(relative)
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join(relative)
 }
 
 /// The text of a file of the repository.

@@ -1,12 +1,10 @@
-//! helm, kustomize, kubectl, and the programs of Prometheus.
+//! helm, kustomize and kubectl, and the shell that an operator has them in.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::LazyLock;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
-use tempfile::{NamedTempFile, TempDir};
+use anyhow::{Result, bail};
+use testbed::agent::AgentKind;
 use testbed::go_programs::built;
 use testbed::objects::{self, Manifests};
 
@@ -16,81 +14,68 @@ use crate::repository;
 pub const CHART: &str = "deploy/helm/dependency-watchdog";
 
 /// Values that switch on all that the chart can render.
-pub fn everything() -> Value {
-    json!({"monitoring": {"enabled": true}, "verticalPodAutoscaler": {"enabled": true}})
-}
+pub const EVERYTHING: &str =
+    "monitoring: {enabled: true}\nverticalPodAutoscaler: {enabled: true}\n";
 
-/// The resource definitions that Gardener brings.
+/// A search path that begins with helm, kustomize and kubectl.
+pub static PATH: LazyLock<String> = LazyLock::new(|| {
+    let tools = built("deployment-tools").expect("they can be built");
+    let system = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{system}", tools.display())
+});
+
+/// What a shell script prints. It runs in the repository, with these variables, our `$VERSION`,
+/// and the empty folder `$WORK`.
 ///
 /// # Errors
-/// When they cannot be read.
-pub fn definitions() -> Result<Vec<Value>> {
-    let files = std::fs::read_dir(built("gardenlet")?.join("definitions"))?;
-    files
-        .map(|file| {
-            Ok(serde_saphyr::from_str(&std::fs::read_to_string(
-                file?.path(),
-            )?)?)
-        })
-        .collect()
-}
-
-/// The folder with helm, kustomize and kubectl.
-static TOOLS: LazyLock<PathBuf> =
-    LazyLock::new(|| built("deployment-tools").expect("they can be built"));
-
-/// One of these programs.
-pub fn tool(name: &str) -> PathBuf {
-    TOOLS.join(name)
-}
-
-/// A program that is installed on this system.
-///
-/// # Errors
-/// When it is not; says which of Debian's packages has it.
-pub fn system(program: &str, package: &str) -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file());
-    found.with_context(|| {
-        format!("{program} is needed: on Debian and Ubuntu, apt-get install {package}")
-    })
-}
-
-/// Runs helm; what it caches goes with the returned folder's end.
-///
-/// # Errors
-/// When it cannot be run. That it failed is in its output.
-pub fn helm(args: &[&str]) -> Result<Output> {
-    let home = TempDir::new()?;
-    let mut command = Command::new(tool("helm"));
-    for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
-        command.env(variable, home.path());
+/// When one of its commands fails: with all that it wrote.
+pub fn shell(script: &str, variables: &[(&str, &str)]) -> Result<String> {
+    let work = tempfile::tempdir()?;
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-euc", script])
+        .current_dir(repository::path(""));
+    shell.env("PATH", &*PATH).env_remove("KUBECONFIG");
+    // What helm caches goes with the folder.
+    for variable in [
+        "WORK",
+        "HELM_CACHE_HOME",
+        "HELM_CONFIG_HOME",
+        "HELM_DATA_HOME",
+    ] {
+        shell.env(variable, work.path());
     }
-    Ok(command.args(args).env_remove("KUBECONFIG").output()?)
+    shell.env("VERSION", env!("CARGO_PKG_VERSION"));
+    let output = shell.envs(variables.iter().copied()).output()?;
+    let [printed, errors] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    if !output.status.success() {
+        bail!("{}\n{printed}{errors}", output.status);
+    }
+    Ok(printed)
 }
 
-/// What helm says when it renders a chart into a namespace with these values.
+/// Renders a chart into a namespace with these values.
 ///
 /// # Errors
-/// When it cannot be run.
-pub fn template(chart: &Path, namespace: &str, values: &Value) -> Result<Output> {
-    let file = NamedTempFile::new()?;
-    // JSON is YAML.
-    std::fs::write(file.path(), values.to_string())?;
-    let [chart, file] = [chart, file.path()].map(Path::to_string_lossy);
-    let options = ["--namespace", namespace, "--values", &file];
-    helm(&[&["template", "dependency-watchdog", &chart], &options[..]].concat())
+/// When helm refuses.
+pub fn template(chart: &str, namespace: &str, values: &str) -> Result<Manifests> {
+    let script = "printf %s \"$VALUES\" |
+        helm template dependency-watchdog \"$CHART\" --namespace \"$NAMESPACE\" --values -";
+    let variables = [
+        ("CHART", chart),
+        ("NAMESPACE", namespace),
+        ("VALUES", values),
+    ];
+    objects::read(&shell(script, &variables)?)
 }
 
 /// Renders our chart into the namespace garden with these values.
 ///
 /// # Errors
 /// When helm refuses.
-pub fn chart(values: &Value) -> Result<Manifests> {
-    let output = template(&repository::path(CHART), "garden", values)?;
-    objects::read(&good(output)?)
+pub fn chart(values: &str) -> Result<Manifests> {
+    template(CHART, "garden", values)
 }
 
 /// Renders an overlay.
@@ -98,63 +83,32 @@ pub fn chart(values: &Value) -> Result<Manifests> {
 /// # Errors
 /// When kustomize refuses.
 pub fn overlay(name: &str) -> Result<Manifests> {
-    kustomize(&repository::path("deploy/kustomize/overlays").join(name))
+    let script = "kustomize build deploy/kustomize/overlays/$NAME";
+    objects::read(&shell(script, &[("NAME", name)])?)
 }
 
-/// Renders a kustomization of one's own, whose resources and components are parts of ours.
+/// Renders a kustomization of one's own, in which `OURS` is our folder.
 ///
 /// # Errors
 /// When kustomize refuses.
-pub fn customized(mut kustomization: Value) -> Result<Manifests> {
-    let folder = TempDir::new()?;
-    // Kustomize takes relative paths only.
-    let up = "../".repeat(folder.path().canonicalize()?.components().count() - 1);
-    let ours = repository::path("deploy/kustomize").canonicalize()?;
-    let ours = format!("{up}{}", ours.strip_prefix("/")?.display());
-    for kind in ["resources", "components"] {
-        let parts = kustomization.get_mut(kind).and_then(Value::as_array_mut);
-        for part in parts.into_iter().flatten() {
-            *part = format!("{ours}/{}", part.as_str().context("no path")?).into();
-        }
-    }
-    // JSON is YAML.
-    let file = folder.path().join("kustomization.yaml");
-    std::fs::write(file, kustomization.to_string())?;
-    kustomize(folder.path())
+pub fn customized(kustomization: &str) -> Result<Manifests> {
+    let script = "ours=$(realpath --relative-to=\"$WORK\" deploy/kustomize)
+        printf %s \"$KUSTOMIZATION\" | sed \"s@OURS@$ours@g\" >\"$WORK/kustomization.yaml\"
+        kustomize build \"$WORK\"";
+    objects::read(&shell(script, &[("KUSTOMIZATION", kustomization)])?)
 }
 
-fn kustomize(folder: &Path) -> Result<Manifests> {
-    let output = Command::new(tool("kustomize"))
-        .arg("build")
-        .arg(folder)
-        .output()?;
-    objects::read(&good(output)?)
+/// Gardener's config of the prober with times for shoots whose grace is short.
+pub fn quick() -> String {
+    let config = AgentKind::Prober.config().replace("30s", "1s");
+    format!("{config}initialDelay: 2s\nprobeTimeout: 4s\n")
 }
 
 /// The overlays there are.
 ///
 /// # Errors
-/// When their folder cannot be read.
+/// When there are none.
 pub fn overlays() -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(repository::path("deploy/kustomize/overlays"))?;
-    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    let names: Vec<String> = names.collect::<Result<_>>()?;
-    ensure!(!names.is_empty(), "there are no overlays");
-    Ok(names)
-}
-
-/// Output of a program that ended well.
-///
-/// # Errors
-/// When it did not: with all that it wrote.
-pub fn good(output: Output) -> Result<String> {
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(text);
-    }
-    bail!(
-        "{}\n{text}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    )
+    let names = shell("cd deploy/kustomize/overlays && ls", &[])?;
+    Ok(names.lines().map(str::to_owned).collect())
 }

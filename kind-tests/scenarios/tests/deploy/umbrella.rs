@@ -1,78 +1,57 @@
 //! The chart as a part of another one, which has it below `charts/`.
 
-use std::process::Command;
-
 use anyhow::{Result, ensure};
-use serde_json::{Value, json};
-use tempfile::TempDir;
 use testbed::objects::{self, Manifests};
 
-use crate::repository;
-use crate::tools::{CHART, chart, everything, good, template};
-
-/// A chart that depends on ours.
-pub struct Umbrella(TempDir);
-
-impl Umbrella {
-    /// Makes one that names it with these further fields, and lays it below `charts/` by a shell
-    /// command about the folders `$CHART` and `$CHARTS`.
-    ///
-    /// # Errors
-    /// When the command fails.
-    pub fn new(fields: &Value, lay: &str) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let charts = folder.path().join("charts");
-        std::fs::create_dir(&charts)?;
-        let mut command = Command::new("sh");
-        command
-            .args(["-euc", lay])
-            .env("CHART", repository::path(CHART))
-            .env("CHARTS", &charts);
-        good(command.output()?)?;
-        let mut dependency =
-            json!({"name": "dependency-watchdog", "version": env!("CARGO_PKG_VERSION")});
-        for (field, value) in fields.as_object().into_iter().flatten() {
-            dependency[field] = value.clone();
-        }
-        let about = json!({"apiVersion": "v2", "name": "seed", "version": "1.0.0", "dependencies": [dependency]});
-        // JSON is YAML.
-        std::fs::write(folder.path().join("Chart.yaml"), about.to_string())?;
-        Ok(Self(folder))
-    }
-
-    /// Renders it with these values.
-    ///
-    /// # Errors
-    /// When helm refuses.
-    pub fn render(&self, values: &Value) -> Result<Manifests> {
-        objects::read(&good(template(self.0.path(), "garden", values)?)?)
-    }
-}
+use crate::tools::{CHART, chart, shell};
 
 /// Lays the folder below `charts/` as `cp` does, which keeps links.
-pub const COPY: &str = "cp -R \"$CHART\" \"$CHARTS\"";
+const COPY: &str = "cp -R \"$chart\" \"$charts\"";
+
+/// Renders a chart that depends on ours with these further fields, and has it laid below `charts/`
+/// by a shell command about the folders `$chart` and `$charts`.
+///
+/// # Errors
+/// When the command fails, or helm refuses the values.
+fn laid(fields: &str, lay: &str, values: &str) -> Result<Manifests> {
+    let script = "chart=$(realpath deploy/helm/dependency-watchdog) charts=$WORK/charts
+        mkdir \"$charts\"
+        eval \"$LAY\"
+        dependency=\"name: dependency-watchdog, version: $VERSION, $FIELDS\"
+        echo \"{apiVersion: v2, name: seed, version: 1.0.0, dependencies: [{$dependency}]}\" >\"$WORK/Chart.yaml\"
+        printf %s \"$VALUES\" | helm template dependency-watchdog \"$WORK\" --namespace garden --values -";
+    let variables = [("FIELDS", fields), ("LAY", lay), ("VALUES", values)];
+    objects::read(&shell(script, &variables)?)
+}
+
+/// Renders a chart that depends on ours.
+///
+/// # Errors
+/// When helm refuses the values.
+pub fn umbrella(values: &str) -> Result<Manifests> {
+    laid("", COPY, values)
+}
 
 #[test]
 fn condition_switches_the_chart() -> Result<()> {
-    let (on, off) = (chart(&json!({}))?, Manifests::new());
-    let own = json!({"condition": "dependency-watchdog.enabled"});
-    let alias = json!({"alias": "watchdog", "condition": "watchdog.enabled"});
+    let (on, off) = (chart("")?, Manifests::new());
     // Without a condition Helm leaves it to the chart.
     for (fields, name) in [
-        (own, "dependency-watchdog"),
-        (alias, "watchdog"),
-        (json!({}), "dependency-watchdog"),
+        (
+            "condition: dependency-watchdog.enabled",
+            "dependency-watchdog",
+        ),
+        ("alias: watchdog, condition: watchdog.enabled", "watchdog"),
+        ("", "dependency-watchdog"),
     ] {
-        let umbrella = Umbrella::new(&fields, COPY)?;
-        for (enabled, expected) in [(json!(true), &on), (json!(false), &off), (Value::Null, &on)] {
-            let values = json!({name: {"enabled": enabled}});
-            ensure!(&umbrella.render(&values)? == expected, "{fields}: {values}");
+        for (enabled, expected) in [("true", &on), ("false", &off), ("null", &on)] {
+            let values = format!("{name}: {{enabled: {enabled}}}");
+            let rendered = laid(fields, COPY, &values)?;
+            ensure!(&rendered == expected, "{fields}: {values}");
         }
-        ensure!(umbrella.render(&json!({}))? == on, "{fields}");
+        ensure!(laid(fields, COPY, "")? == on, "{fields}");
     }
-    let mut values = everything();
-    values["enabled"] = false.into();
-    ensure!(chart(&values)? == off);
+    ensure!(chart("{enabled: false, monitoring: {enabled: true}}")? == off);
     Ok(())
 }
 
@@ -80,49 +59,20 @@ fn condition_switches_the_chart() -> Result<()> {
 fn copied_folder_is_whole() -> Result<()> {
     for lay in [
         COPY,
-        "tar -C \"$CHART/..\" -c dependency-watchdog | tar -C \"$CHARTS\" -x",
-        "mkdir \"$CHARTS/dependency-watchdog\" && cp -P -R \"$CHART/.\" \"$CHARTS/dependency-watchdog\"",
+        "tar -C \"$chart/..\" -c dependency-watchdog | tar -C \"$charts\" -x",
+        "mkdir \"$charts/dependency-watchdog\" && cp -P -R \"$chart/.\" \"$charts/dependency-watchdog\"",
     ] {
-        let umbrella = Umbrella::new(&json!({}), lay)?;
-        ensure!(umbrella.render(&json!({}))? == chart(&json!({}))?, "{lay}");
+        ensure!(laid("", lay, "")? == chart("")?, "{lay}");
     }
-    Ok(())
-}
-
-/// The originals of files that the chart holds a copy of: Helm reads nothing outside of it.
-const ORIGINALS: [(&str, &str); 5] = [
-    (
-        "dashboard.json",
-        "deploy/kustomize/components/monitoring/dashboard.json",
-    ),
-    ("prober.yaml", "config/prober.yaml"),
-    (
-        "prometheus-rule.yaml",
-        "deploy/kustomize/components/monitoring/prometheus-rule.yaml",
-    ),
-    ("values.yaml", "deploy/helm/dependency-watchdog/values.yaml"),
-    ("weeder.yaml", "config/weeder.yaml"),
-];
-
-#[test]
-fn charts_files_are_copies() -> Result<()> {
-    let folder = format!("{CHART}/files");
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(repository::path(&folder))? {
-        let entry = entry?;
-        ensure!(
-            entry.file_type()?.is_file(),
-            "{:?} is no file",
-            entry.path()
-        );
-        names.push(entry.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    assert_eq!(names, ORIGINALS.map(|(name, _)| name), "a copy of what?");
-    for (name, original) in ORIGINALS {
-        let copy = format!("{folder}/{name}");
-        let same = repository::text(&copy)? == repository::text(original)?;
-        ensure!(same, "run: cp {original} {copy}");
-    }
-    Ok(())
+    // Helm reads nothing outside of it, so it holds copies.
+    let script = "cd \"$CHART/files\"
+        for copy in *; do
+            case $copy in
+            dashboard.json | prometheus-rule.yaml) original=deploy/kustomize/components/monitoring/$copy ;;
+            values.yaml) original=$CHART/$copy ;;
+            *) original=config/$copy ;;
+            esac
+            [ ! -h \"$copy\" ] && cmp \"$copy\" \"$OLDPWD/$original\" || { echo \"run: cp $original $CHART/files/$copy\"; exit 1; }
+        done";
+    shell(script, &[("CHART", CHART)]).map(drop)
 }
