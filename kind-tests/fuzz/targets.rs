@@ -6,7 +6,7 @@ use std::process::exit;
 use std::sync::LazyLock;
 
 use readers::check_bytes;
-use readers::lists::{AnyAnswer, DamagedList, LeaseLists, NodeLists};
+use readers::lists::{AnyAnswer, DamagedList};
 
 type FuzzTarget = fn(&[u8]);
 
@@ -15,10 +15,7 @@ const TARGETS: [(&str, FuzzTarget); 7] = [
     ("clusters", check_bytes::<readers::clusters::Raw>),
     ("durations", check_bytes::<readers::durations::DurationText>),
     ("kubeconfig", check_bytes::<readers::kubeconfig::Kubeconfig>),
-    ("lists", |bytes| {
-        check_bytes::<DamagedList<LeaseLists>>(bytes);
-        check_bytes::<DamagedList<NodeLists>>(bytes);
-    }),
+    ("lists", check_bytes::<DamagedList>),
     (
         "prober_config",
         check_bytes::<readers::prober_config::ProberFile>,
@@ -30,17 +27,12 @@ const TARGETS: [(&str, FuzzTarget); 7] = [
 ];
 
 static TARGET: LazyLock<FuzzTarget> = LazyLock::new(|| {
-    let named = std::env::var("FUZZ_TARGET").ok();
-    let found = TARGETS
-        .iter()
-        .find(|(name, _)| Some(*name) == named.as_deref());
-    found.map_or_else(
-        || {
-            TARGETS.iter().for_each(|(name, _)| println!("{name}"));
-            exit(named.map_or(0, |_| 2))
-        },
-        |(_, target)| *target,
-    )
+    let named = std::env::var("FUZZ_TARGET").unwrap_or_default();
+    let Some((_, target)) = TARGETS.iter().find(|(name, _)| *name == named) else {
+        TARGETS.iter().for_each(|(name, _)| println!("{name}"));
+        exit(if named.is_empty() { 0 } else { 2 })
+    };
+    *target
 });
 
 libfuzzer_sys::fuzz_target!(init: LazyLock::force(&TARGET), |bytes: &[u8]| TARGET(bytes));

@@ -8,11 +8,11 @@ use go_compat::duration::GoDuration;
 use prober::gardener::{Cluster, Machine};
 use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::settings;
-use serde_json::{Map, Value, from_str, json};
+use serde_json::{Value, from_str, json};
 use testbed::objects::items;
 
 use crate::durations::{self, nanos};
-use crate::yaml::template;
+use crate::yaml::{self, template};
 use crate::{Choices, GoProgram, ReaderInput, is_one_line};
 
 /// JSON that is embedded as a shoot.
@@ -22,32 +22,6 @@ pub struct Raw(Value);
 static TEMPLATE: LazyLock<Value> =
     LazyLock::new(|| template(include_str!("../templates/clusters.yaml")));
 
-/// A shoot with some of its fields, now and then with something else in one, or with a name in
-/// another case, which is then another field.
-fn spoilt(source: &mut Choices<'_>, value: Value) -> Value {
-    if source.below(25) == 24 {
-        return odd(source);
-    }
-    match value {
-        Value::Object(fields) => {
-            let mut kept = Map::new();
-            for (name, value) in fields {
-                let name = match source.below(22) {
-                    20 => name.to_lowercase(),
-                    21 => name.to_uppercase(),
-                    _ => name,
-                };
-                if source.percent(80) {
-                    kept.insert(name, spoilt(source, value));
-                }
-            }
-            Value::Object(kept)
-        }
-        Value::Array(items) => items.into_iter().map(|item| spoilt(source, item)).collect(),
-        value => value,
-    }
-}
-
 /// The lists of a shoot that are read.
 const LISTS: [&str; 3] = ["workers", "nodeConditions", "advertisedAddresses"];
 
@@ -55,38 +29,20 @@ const LISTS: [&str; 3] = ["workers", "nodeConditions", "advertisedAddresses"];
 /// and no encoder writes one there.
 fn without_odd_lists(value: Value, is_list: bool) -> Value {
     match value {
-        Value::Array(items) if is_list => {
+        Value::Array(_) if !is_list => Value::Null,
+        Value::Array(items) => {
             let items = items.into_iter();
             items.map(|item| without_odd_lists(item, false)).collect()
         }
-        Value::Array(_) => Value::Null,
         Value::Object(fields) => {
-            let fields = fields.into_iter();
-            fields
-                .map(|(name, value)| {
-                    let is_list = LISTS.contains(&name.as_str());
-                    (name, without_odd_lists(value, is_list))
-                })
-                .collect()
+            let below = |(name, value): (String, Value)| {
+                let is_list = LISTS.contains(&name.as_str());
+                (name, without_odd_lists(value, is_list))
+            };
+            fields.into_iter().map(below).collect()
         }
         value => value,
     }
-}
-
-fn odd(source: &mut Choices<'_>) -> Value {
-    let text = source.text("\\PC{0,4}");
-    let all = [
-        json!(source.any::<i64>()),
-        json!(0.5),
-        Value::Null,
-        json!(true),
-        json!([]),
-        json!({}),
-        json!([null]),
-        json!({"a": 1}),
-        json!(text),
-    ];
-    source.pick(&all)
 }
 
 impl ReaderInput for Raw {
@@ -95,11 +51,12 @@ impl ReaderInput for Raw {
             let raw = serde_json::from_slice(bytes).unwrap_or_default();
             return Self(without_odd_lists(raw, false));
         }
-        let mut shoot = source.filled(&TEMPLATE);
+        let shoot = yaml::nearly(source, &TEMPLATE);
+        let mut shoot: Value = serde_saphyr::from_str(&shoot).unwrap_or_default();
         if let Some(grace) = shoot.pointer_mut(GRACE) {
             *grace = json!(durations::text(source));
         }
-        Self(without_odd_lists(spoilt(source, shoot), false))
+        Self(without_odd_lists(shoot, false))
     }
 
     /// Whatever JSON is embedded as a shoot, the Cluster is read; and what the shoot says follows

@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::iter;
 use std::rc::Rc;
 
 use arbitrary::{Arbitrary, Unstructured};
@@ -103,16 +102,6 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// A text that one of these patterns matches, each pattern as often as its number says.
-    pub fn weighted(&mut self, patterns: &[(usize, &str)]) -> String {
-        let patterns: Vec<&str> = patterns
-            .iter()
-            .flat_map(|(times, pattern)| iter::repeat_n(*pattern, *times))
-            .collect();
-        let pattern = self.pick(&patterns);
-        self.text(pattern)
-    }
-
     /// A text that a regular expression matches.
     pub fn text(&mut self, pattern: &str) -> String {
         let mut text = String::new();
@@ -154,14 +143,11 @@ impl<'a> Choices<'a> {
     }
 
     fn shown(&mut self) -> char {
-        match self.below(8) {
-            0..4 => char::from(b' ' + self.below(95) as u8),
-            4..6 => self.pick(&[
-                'é', 'µ', '\u{3bc}', 'ß', '日', '🦀', '\u{a0}', '\u{301}', '"', '\\', '<', '&',
-            ]),
-            _ => char::from_u32(self.below(0x2_0000) as u32)
-                .filter(|c| c.is_alphanumeric())
-                .unwrap_or('x'),
+        match self.below(2) {
+            0 => char::from(b' ' + self.below(95) as u8),
+            _ => self.pick(&Vec::from_iter(
+                "éµ\u{3bc}ß日🦀\u{a0}\u{301}\"\\<&Ωя한٣ǆ".chars(),
+            )),
         }
     }
 }
@@ -178,19 +164,4 @@ fn parsed(pattern: &str) -> Rc<Hir> {
             .or_insert_with(parse)
             .clone()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_decide_what_a_text_is_like() {
-        let text = |byte: u8| Choices::new(&[byte; 256]).text("(a|bc\\.){2}[0-9-]{1,3}é?");
-        assert_eq!([text(0), text(255)], ["aa-", "bc.bc.1é"]);
-        let used_up = Choices::new(&[]).text("(x|y){3}[b-d]{2,9}\\PC?");
-        assert_eq!(used_up, "xxxbb", "the simplest");
-        assert_eq!(Choices::new(b"#5s").raw_text().as_deref(), Some("5s"));
-        assert_eq!(Choices::new(b"5s").raw_text(), None);
-    }
 }

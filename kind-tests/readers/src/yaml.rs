@@ -29,22 +29,38 @@ const ODD: &str = "(1:30|190:20:30|2001-12-14|2001-12-14t21:59:43\\.10-05:00|<<|
     |18446744073709551615|18446744073709551616|-9223372036854775808|-9223372036854775809\
     |123456789012345678901234567890)";
 
+const SCALAR: &str = "(WORD|WORD|WORD|INTEGER|INTEGER|INTEGER|NUMBER|NUMBER|NUMBER|BOOLEAN|BOOLEAN|BOOLEAN|NULL|NULL|\
+    QUOTED|QUOTED|DURATION|ODD)";
+const ANY_KEY: &str = "(WORD|WORD|WORD|WORD|INTEGER|BOOLEAN|'[a-z ]{0,3}')";
+/// Before and after a document.
+const BEFORE: &str = "(||||||||---\n|# a comment\n\n|%YAML 1\\.1\n---\n|\u{feff})";
+const AFTER: &str = "(||||||||# another\n|\\.\\.\\.\n|---\nsecond: document\n)";
+
+/// A pattern or a template in which names stand for patterns.
+fn named(text: &str) -> String {
+    let names = [
+        ("WORD", WORD),
+        ("BOOLEAN", BOOLEAN),
+        ("INTEGER", INTEGER),
+        ("NUMBER", NUMBER),
+        ("DURATION", DURATION),
+        ("PLACEHOLDER", PLACEHOLDER),
+        ("KEY", KEY),
+        ("VALUE", VALUE),
+        ("NULL", NULL),
+        ("QUOTED", QUOTED),
+        ("ODD", ODD),
+    ];
+    let named = |text: String, (name, pattern)| text.replace(name, pattern);
+    names.into_iter().fold(text.to_owned(), named)
+}
+
 /// A scalar in any spelling that somebody may think of.
 fn scalar(source: &mut Choices<'_>) -> String {
     if source.below(19) == 18 {
         return duration(source);
     }
-    let spellings = [
-        (3, WORD),
-        (3, INTEGER),
-        (3, NUMBER),
-        (3, BOOLEAN),
-        (2, NULL),
-        (2, QUOTED),
-        (1, DURATION),
-        (1, ODD),
-    ];
-    plain(source.weighted(&spellings))
+    plain(source.text(&named(SCALAR)))
 }
 
 /// Leaves out boolean words in mixed case, which are booleans here and texts to Go (an exception
@@ -63,13 +79,10 @@ fn duration(source: &mut Choices<'_>) -> String {
         && text
             .chars()
             .all(|c| c.is_alphanumeric() || "+-._".contains(c));
-    let can_be_quoted = text
-        .chars()
-        .all(|c| !c.is_control() && !"'\\\u{feff}\u{2028}\u{2029}".contains(c));
-    match source.below(2) {
-        0 if is_plain => text,
-        1 if can_be_quoted => format!("'{text}'"),
-        _ => source.text(DURATION),
+    if is_plain {
+        text
+    } else {
+        source.text(DURATION)
     }
 }
 
@@ -93,7 +106,7 @@ fn in_map(entries: Vec<String>) -> String {
 }
 
 fn any_key(source: &mut Choices<'_>) -> String {
-    source.weighted(&[(4, WORD), (1, INTEGER), (1, BOOLEAN), (1, "'[a-z ]{0,3}'")])
+    source.text(&named(ANY_KEY))
 }
 
 /// A value whose texts are scalars as they stand in the file, now and then something else in its
@@ -103,8 +116,17 @@ fn dressed(source: &mut Choices<'_>, value: &Value) -> String {
         _ if source.below(24) == 23 => any_yaml(source, 2),
         Value::Object(fields) => in_map(entries(source, fields)),
         Value::Array(items) => in_list(items.iter().map(|item| dressed(source, item)).collect()),
-        value if source.below(10) < 9 => plain(value.as_str().unwrap_or_default().to_owned()),
+        Value::String(text) if source.below(10) < 9 => plain(text.clone()),
+        value if !value.is_string() => value.to_string(),
         _ => scalar(source),
+    }
+}
+
+/// A document like a template, with a field a line, or all on one.
+pub fn nearly(source: &mut Choices<'_>, template: &Value) -> String {
+    match &source.filled(template) {
+        Value::Object(fields) if source.percent(75) => entries(source, fields).join("\n"),
+        content => dressed(source, content),
     }
 }
 
@@ -145,21 +167,9 @@ fn key(source: &mut Choices<'_>, name: &str) -> String {
     }
 }
 
-/// A template for [`Choices::filled`] out of a file, in which these names stand for patterns.
+/// A template for [`Choices::filled`] out of a file.
 pub fn template(file: &str) -> Value {
-    let names = [
-        ("WORD", WORD),
-        ("BOOLEAN", BOOLEAN),
-        ("INTEGER", INTEGER),
-        ("NUMBER", NUMBER),
-        ("DURATION", DURATION),
-        ("PLACEHOLDER", PLACEHOLDER),
-        ("KEY", KEY),
-        ("VALUE", VALUE),
-    ];
-    let named = |file: String, (name, pattern)| file.replace(name, pattern);
-    let filled = names.into_iter().fold(file.to_owned(), named);
-    serde_saphyr::from_str(&filled).expect("the templates are ours")
+    serde_saphyr::from_str(&named(file)).expect("the templates are ours")
 }
 
 /// A file.
@@ -181,25 +191,8 @@ impl File {
                 is_spilt: true,
             };
         }
-        let before = source.weighted(&[
-            (8, ""),
-            (1, "---\n"),
-            (1, "# a comment\n\n"),
-            (1, "%YAML 1\\.1\n---\n"),
-            (1, "\u{feff}"),
-        ]);
-        let after = source.weighted(&[
-            (8, ""),
-            (1, "# another\n"),
-            (1, "\\.\\.\\.\n"),
-            (1, "---\nsecond: document\n"),
-        ]);
-        let content = source.filled(template);
-        // With a field a line, or all on one.
-        let mut text = match &content {
-            Value::Object(fields) if source.percent(75) => entries(source, fields).join("\n"),
-            content => dressed(source, content),
-        };
+        let (before, after) = (source.text(BEFORE), source.text(AFTER));
+        let mut text = nearly(source, template);
         text.push('\n');
         let is_spilt = source.percent(10);
         if is_spilt {
