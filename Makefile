@@ -48,11 +48,11 @@ test-binaries:
 
 # The scenarios keep two processors busy; those with machines mostly wait, and need a processor soon when they do not. The others run
 # side by side; each says what it found at its end. Unit tests never wait for real time. `[!f]*` is every test but `fuzz`.
-.PHONY: all-but-machines scenarios machines clocks kills lives smoke benchmarks in-process unit-tests
+.PHONY: all-but-machines scenarios machines clocks kills lives smoke stories benchmarks in-process unit-tests
 all-but-machines: scenarios
-	@$(MAKE) --no-print-directory --output-sync=target clocks kills lives smoke benchmarks in-process unit-tests
+	@$(MAKE) --no-print-directory --output-sync=target clocks kills lives smoke stories benchmarks in-process unit-tests
 scenarios: priority = nice
-scenarios machines clocks kills lives smoke benchmarks:
+scenarios machines clocks kills lives smoke stories benchmarks:
 	$(priority) cargo test --workspace --test $@
 in-process: export RUST_TEST_THREADS = 32
 in-process:
@@ -75,7 +75,7 @@ node-test: ## Test image, chart and both agents on real kubelets and containers,
 pictures: ## Draw the pictures of the README and the book, of real runs; needs Rust, Go and the package chromium
 	cargo build --profile demo --package dependency-watchdog --package demo
 	target/demo/demo target/demo/dependency-watchdog > target/demo/printed
-	target/demo/demo --draw docs/pictures < target/demo/printed
+	awk -v style="$$(cat kind-tests/demo/draw.css)" -f kind-tests/demo/draw.awk target/demo/printed > docs/pictures/demo.svg
 	@$(MAKE) --no-print-directory --jobs=2 control-plane test-binaries
 	cargo test --workspace --test deploy -- status_page
 	cp kind-tests/artefacts/status-page.png docs/pictures/status-page.png

@@ -6,7 +6,7 @@
 //!  story ─steps──►       with kubelets, node lifecycle      ◄──TLS── the real dependency-watchdog, as two processes
 //!    ▲       └──────────────────┬───────────────────────────┘
 //!    └────────── scene ◄────────┘
-//!    └─ what changed ─► record ─► screen ─► pictures
+//!    └─ what changed ─► record ─► screen
 //!                         └─► claims, with a tally of requests ─► exit code
 //! ```
 //! Everything runs in real time and on loopback. Exit codes: 0 if every claim of the summary holds,
@@ -14,7 +14,6 @@
 
 mod claims;
 mod lifecycle;
-mod pictures;
 mod probers;
 mod record;
 mod scene;
@@ -23,7 +22,7 @@ mod story;
 mod tally;
 mod world;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -46,20 +45,14 @@ const TAIL_LINES: usize = 25;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
-    let words: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let done = match words.as_slice() {
-        [binary] => tokio::select! {
-            held = show(binary) => held,
-            // What is dropped then ends the probers and removes their files.
-            _ = ctrl_c() => return ExitCode::from(INTERRUPTED),
-        },
-        [draw, folder] if draw.as_os_str() == "--draw" => pictures::draw(folder).map(|()| true),
-        _ => {
-            eprintln!(
-                "usage: demo PATH_TO_dependency-watchdog\n       demo --draw FOLDER < WHAT_IT_HAS_PRINTED"
-            );
-            return ExitCode::from(2);
-        }
+    let Some(binary) = std::env::args_os().nth(1) else {
+        eprintln!("usage: demo PATH_TO_dependency-watchdog");
+        return ExitCode::from(2);
+    };
+    let done = tokio::select! {
+        held = show(Path::new(&binary)) => held,
+        // What is dropped then ends the probers and removes their files.
+        _ = ctrl_c() => return ExitCode::from(INTERRUPTED),
     };
     done.map_or_else(
         |error| {

@@ -9,36 +9,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use api_server::Rule;
 use parking_lot::Mutex;
-use testbed::ProberConfig;
 use testbed::agent::{AgentKind, AgentStart};
-use testbed::gardener;
-use testbed::prober::dependent;
 
-use self::replica::AgentReplica;
+use self::replica::{AgentReplica, token};
 use crate::pace::{ELECTION, WINDOW};
-use crate::shoot::STORE;
 use crate::world::SoakWorld;
 
 /// All replicas: two probers and a weeder.
 pub struct Agents(pub Vec<Arc<AgentReplica>>);
 
+/// Gardener's config of the prober with one more dependent, and with shorter times.
+const PROBER: &str = "\
+kubeConfigSecretName: shoot-access-dependency-watchdog-probe
+probeInterval: 2s
+initialDelay: 2s
+probeTimeout: 2s
+dependentResourceInfos:
+- ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}
+  scaleUp: {level: 0}
+  scaleDown: {level: 1}
+- ref: {kind: Deployment, name: machine-controller-manager, apiVersion: apps/v1}
+  scaleUp: {level: 1, initialDelay: 1s}
+  scaleDown: {level: 0}
+- ref: {kind: Deployment, name: cluster-autoscaler, apiVersion: apps/v1}
+  optional: true
+  scaleUp: {level: 2}
+  scaleDown: {level: 0}
+- ref: {kind: Store, name: store, apiVersion: example.org/v1}
+  scaleUp: {level: 2}
+  scaleDown: {level: 0}
+";
+
 /// The prober's config with this interval.
-pub fn prober_config(interval: &'static str) -> String {
-    let gardeners = ProberConfig {
-        interval,
-        initial_delay: "2s",
-        timeout: "2s",
-        machine_delay: "1s",
-        ..ProberConfig::default()
-    };
-    let store = dependent("example.org/v1", "Store", STORE, 2, 0);
-    let (before, after) = (
-        "kubeConfigSecretName",
-        format!("- {store}\nkubeConfigSecretName"),
-    );
-    gardeners.text().replace(before, &after)
+pub fn prober_config(interval: &str) -> String {
+    PROBER.replace("probeInterval: 2s", &format!("probeInterval: {interval}"))
 }
 
 /// The weeder's config with this watchDuration.
@@ -59,37 +64,32 @@ impl Agents {
         let election: Vec<_> = election
             .map(|(name, time)| format!("--leader-elect-{name}={}s", time.as_secs()))
             .collect();
+        // Nobody asks tasks for pages but where a flag that comes later says where.
+        let unserved = match binary {
+            Some(_) => &[][..],
+            None => &["--metrics-bind-addr=0", "--health-bind-addr=0"],
+        };
         let replica = |(name, kind)| {
-            let (mut user, args) = match kind {
-                AgentKind::Prober => (
-                    gardener::seed_prober(),
-                    &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
-                ),
-                AgentKind::Weeder => (gardener::seed_weeder(), &["--zap-log-level=INFO"][..]),
+            let args = match kind {
+                AgentKind::Prober => &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
+                AgentKind::Weeder => &["--zap-log-level=INFO"],
             };
-            // The same rights under a name of its own, so that the log of requests tells replicas
-            // apart.
-            user.name = String::from(name);
-            let stores = Rule::new(
-                "get,list,watch,update,patch",
-                "stores.example.org,stores.example.org/scale",
-            );
-            user.rules.get_or_insert_default().push(stores);
-            let token = format!("soak-{name}-token");
-            world.seed.access().grant(&token, user);
-            let start = AgentStart::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
-            let start = AgentStart {
-                binary: binary.map(Path::to_owned),
-                ..start
-            }
-            .with(args.iter().copied())
-            .with(&election);
-            Ok(Arc::new(AgentReplica {
+            let kubeconfig = world.seed.kubeconfig(&token(name));
+            let start = AgentStart::new(kind, &folder, name, &kubeconfig, "")?;
+            let replica = AgentReplica {
                 name,
-                start,
+                start: AgentStart {
+                    binary: binary.map(Path::to_owned),
+                    ..start
+                        .with(args.iter().copied())
+                        .with(&election)
+                        .with(unserved.iter().copied())
+                },
                 world: world.clone(),
                 state: Mutex::default(),
-            }))
+            };
+            world.seed.access().grant(&replica.token(), replica.user());
+            Ok(Arc::new(replica))
         };
         let all = [
             ("prober-a", AgentKind::Prober),

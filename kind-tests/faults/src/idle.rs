@@ -3,13 +3,16 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use testbed::eventually_within;
-use tokio::time::{Instant, sleep};
+use anyhow::{Context, Result, ensure};
+use testbed::{PATIENCE, eventually_within};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::agents::Agents;
 use crate::agents::replica::AgentReplica;
 use crate::agents::vitals::Vitals;
+use crate::life::Life;
 use crate::oracle::leaks::MeasuredUsage;
 use crate::oracle::violations::ViolationKind;
 use crate::pace::HAND_OVER;
@@ -28,26 +31,23 @@ const RECOVERY: Duration = Duration::from_secs(5);
 /// How often a process is measured at an idle time, and how long lies between.
 const MEASUREMENTS: u32 = 6;
 const BETWEEN: Duration = Duration::from_millis(500);
+/// More connections than any process has at one idle time more than at another.
+const CONNECTIONS: usize = 12;
 
 /// Waits until everything is idle, or finds that it is not.
-pub async fn become_idle(world: &SoakWorld) -> Duration {
+pub async fn become_idle(world: &SoakWorld) {
     let begin = Instant::now();
     let mut quiet_since = begin;
     loop {
         let now = Instant::now();
         if let Some((place, why, story)) = world.oracle.why_not_idle(now) {
             quiet_since = now;
-            if now - begin > LIMIT + world.oracle.snapshot(now).lag {
-                world.oracle.violations.found(
-                    ViolationKind::NotAtRest,
-                    place,
-                    &format!("after {LIMIT:?}: {why}"),
-                    &story,
-                );
-                return now - begin;
+            if now - begin > LIMIT + world.oracle.snapshot(now).leeway {
+                let (kind, text) = (ViolationKind::NotAtRest, format!("after {LIMIT:?}: {why}"));
+                return world.oracle.violations.found(kind, place, &text, &story);
             }
         } else if now - quiet_since >= QUIET {
-            return now - begin;
+            return;
         }
         sleep(POLL_INTERVAL).await;
     }
@@ -55,8 +55,8 @@ pub async fn become_idle(world: &SoakWorld) -> Duration {
 
 /// Measures what all processes use, and searches their logs and the servers' for what must not be
 /// there.
-pub async fn measure(world: &SoakWorld, agents: &Agents, usage: &mut MeasuredUsage) {
-    let oracle = &world.oracle;
+pub async fn measure(life: &Life, usage: &mut MeasuredUsage) {
+    let (world, oracle) = (&life.world, &life.world.oracle);
     // After a burst of writes its connections are kept for a minute and a half: what is not needed
     // goes with this.
     oracle.disturbances().seed.begin();
@@ -64,7 +64,7 @@ pub async fn measure(world: &SoakWorld, agents: &Agents, usage: &mut MeasuredUsa
     sleep(RECOVERY).await;
     oracle.disturbances().seed.end(Instant::now());
     let found = |kind, place: &str, text: &str| oracle.violations.found(kind, place, text, &[]);
-    for replica in &agents.0 {
+    for replica in &life.agents.0 {
         replica.search_log();
         // One that ends meanwhile is judged where its end is noticed; the next one is measured
         // then.
@@ -72,7 +72,11 @@ pub async fn measure(world: &SoakWorld, agents: &Agents, usage: &mut MeasuredUsa
         let measured = eventually_within("it can be measured", HAND_OVER, measure).await;
         let failure = match measured {
             Ok(vitals) => {
-                usage.add(vitals.process, vitals.used);
+                let first = vitals.used.clone();
+                let known = usage
+                    .entry(vitals.process)
+                    .or_insert([first, vitals.used.clone()]);
+                known[1] = vitals.used;
                 (vitals.panics > 0).then(|| format!("{} panics", vitals.panics))
             }
             Err(error) => Some(format!("{error:#}")),
@@ -91,8 +95,11 @@ pub async fn measure(world: &SoakWorld, agents: &Agents, usage: &mut MeasuredUsa
         };
         let few = eventually_within("one connection of each prober", RECOVERY, few);
         if let Err(error) = few.await {
-            let text = format!("{error:#}");
-            found(ViolationKind::Leaks, &shoot.namespace, &text);
+            found(
+                ViolationKind::Leaks,
+                &shoot.namespace,
+                &format!("{error:#}"),
+            );
         }
     }
 }
@@ -114,4 +121,21 @@ async fn least(replica: &AgentReplica) -> Result<Vitals> {
         }
     }
     Ok(least)
+}
+
+/// Asks each agent for a page, again and again, and keeps the connections.
+pub async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
+    let mut held = Vec::new();
+    for replica in &agents.0 {
+        let address = replica.metrics_address()?;
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        for _ in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(&address).await?;
+            stream.write_all(request.as_bytes()).await?;
+            let answer = timeout(PATIENCE, stream.read_u8()).await;
+            answer.context("no answer")??;
+            held.push(stream);
+        }
+    }
+    Ok(held)
 }

@@ -14,7 +14,7 @@
 //! The oracle shares no code with the watchdog.
 //!
 //! A [`run`] takes real processes and real time. A [`life`] is the same on tokio's paused clock, with
-//! the agents in this process.
+//! the agents in this process. A [`script`] tells such a life step by step, instead of chance.
 
 pub mod agents;
 pub mod fences;
@@ -23,9 +23,8 @@ pub mod life;
 pub mod options;
 pub mod oracle;
 pub mod pace;
-pub mod report;
 pub mod run;
-pub mod sabotage;
+pub mod script;
 pub mod shoot;
 pub mod story;
 pub mod world;

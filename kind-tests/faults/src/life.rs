@@ -1,27 +1,43 @@
-//! A world on tokio's paused clock, with the agents in this process: what happens in it follows from
-//! its seed.
+//! A world with agents at work. On tokio's paused clock, with the agents in this process, what happens
+//! in it follows from its seed.
 
 use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use common::logging::{LevelFilter, ZapLayer};
+use futures::future::{OptionFuture, join_all};
 use serde_json::Value;
 use testbed::kubelets::Kubelets;
+use testbed::secrets::Credentials;
 use testbed::wall;
+use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, interval, sleep};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::agents::Agents;
-use crate::idle::become_idle;
+use crate::idle::{become_idle, leak};
 use crate::options::SoakOptions;
-use crate::run::{SoakRound, begin, judge};
+use crate::oracle::Oracle;
+use crate::oracle::violations::ViolationKind;
+use crate::pace::LEEWAY;
+use crate::shoot::SoakShoot;
+use crate::story::ShootStory;
+use crate::story::actor::Actor;
+use crate::story::seed::SeedFaults;
 use crate::world::SoakWorld;
+
+/// How long the agents have to begin, with everything idle.
+const START: Duration = Duration::from_secs(4);
+/// How often the oracle judges.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Lets something happen on a paused clock, in a thread of its own.
 pub fn on_paused_clock<T: Send + 'static>(
@@ -29,6 +45,10 @@ pub fn on_paused_clock<T: Send + 'static>(
     act: impl AsyncFnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let act = move || {
+        // Another test of this process may have installed it already.
+        rustls::crypto::aws_lc_rs::default_provider()
+            .install_default()
+            .ok();
         fastrand::seed(seed);
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -43,75 +63,89 @@ pub fn on_paused_clock<T: Send + 'static>(
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Lets the oracle judge what the agents of this thread tell of outages, and keeps all that they log
-/// if `LOG` names a file.
-fn listen(world: &Arc<SoakWorld>) -> Result<DefaultGuard> {
-    let oracle = world.oracle.clone();
-    let file = std::env::var_os("LOG").map(File::create).transpose()?;
-    let level = match file {
-        Some(_) => LevelFilter::DEBUG,
-        None => LevelFilter::INFO,
-    };
-    let judge = move |line: Vec<u8>| {
-        if let Some(mut file) = file.as_ref() {
-            file.write_all(&line).ok();
-        }
-        match serde_json::from_slice::<Value>(&line) {
-            Ok(line) if line["record"].is_string() => oracle.told(&line, Instant::now()),
-            _ => {}
-        }
-    };
-    let layer = ZapLayer::new(level, judge, wall::now);
-    let logged = tracing_subscriber::registry().with(layer);
-    Ok(tracing::subscriber::set_default(logged))
-}
-
 /// A world with agents at work.
 pub struct Life {
     pub world: Arc<SoakWorld>,
     pub agents: Arc<Agents>,
+    /// Where all stands that the agents of this thread log, from level `info` on; where `LOG` names
+    /// it, from level `debug` on.
+    pub log: PathBuf,
+    /// What nobody may show.
+    pub credentials: Arc<Credentials>,
     _kubelets: Kubelets,
     background: JoinSet<Result<()>>,
-    _log: DefaultGuard,
+    _listening: DefaultGuard,
 }
 
 impl Life {
-    /// Begins with so many replicas at most: two probers and a weeder.
-    pub async fn begin(options: &SoakOptions, replicas: usize) -> Result<Self> {
-        let world = Arc::new(SoakWorld::build(options).await?);
-        let mut agents = Agents::new(&world, None)?;
-        agents.0.truncate(replicas);
-        let mut life = Self {
+    /// A world without an agent at work. Without a binary they are tasks of this process.
+    pub async fn new(options: &SoakOptions, binary: Option<&Path>) -> Result<Self> {
+        let leeway = binary.map_or(Duration::ZERO, |_| LEEWAY);
+        let world = Arc::new(SoakWorld::build(options, leeway).await?);
+        let agents = Arc::new(Agents::new(&world, binary)?);
+        let credentials = Arc::new(Credentials::of(&["soak-probe-token"]));
+        for replica in &agents.0 {
+            credentials.register(&replica.token());
+        }
+        let log = std::env::var_os("LOG").map_or(agents.0[0].start.log.clone(), PathBuf::from);
+        Ok(Self {
             _kubelets: world.kubelets(),
-            agents: Arc::new(agents),
-            background: JoinSet::new(),
-            _log: listen(&world)?,
+            _listening: listen(&world.oracle, &credentials, &log)?,
+            background: JoinSet::from_iter([judge(world.clone())]),
             world,
-        };
-        life.background.spawn(judge(life.world.clone()));
-        begin(&life.world, &life.agents, &mut life.background).await?;
+            agents,
+            log,
+            credentials,
+        })
+    }
+
+    /// The same with so many replicas at work at most, started again whenever they end: two probers
+    /// and a weeder.
+    pub async fn begin(
+        options: &SoakOptions,
+        replicas: usize,
+        binary: Option<&Path>,
+    ) -> Result<Self> {
+        let mut life = Self::new(options, binary).await?;
+        for shoot in &life.world.shoots {
+            shoot.publish()?;
+        }
+        for replica in life.agents.0.iter().take(replicas) {
+            replica.start()?;
+            let replica = replica.clone();
+            life.background.spawn(async move { replica.keep().await });
+        }
+        sleep(START).await;
         Ok(life)
     }
 
-    /// Lets a round of faults happen.
-    pub async fn round(&self, options: &SoakOptions) -> Result<()> {
-        let (end, over) = watch::channel(false);
-        let round = SoakRound {
-            world: &self.world,
-            agents: &self.agents,
-            options,
-            number: 0,
-            over,
-        };
-        round.play(end).await.map(drop)
+    /// Lets a round of faults happen. The connections that are held if the agents are to leak.
+    pub async fn round(&mut self, options: &SoakOptions, number: u32) -> Result<Vec<TcpStream>> {
+        tokio::select! {
+            held = play(&self.world, &self.agents, options, number) => held,
+            Some(ended) = self.background.join_next() => {
+                ended??;
+                bail!("what goes on in the background has ended")
+            }
+        }
     }
 
     /// Waits until all is idle, and ends.
-    pub async fn end(mut self) -> Result<Arc<SoakWorld>> {
+    pub async fn end(self) -> Result<Arc<SoakWorld>> {
         become_idle(&self.world).await;
-        self.world.oracle.forbidden(&self.world.seed);
+        self.stop().await
+    }
+
+    /// Ends.
+    pub async fn stop(mut self) -> Result<Arc<SoakWorld>> {
+        let oracle = &self.world.oracle;
+        oracle.forbidden(&self.world.seed);
         for replica in &self.agents.0 {
             replica.terminate().await;
+        }
+        for leak in self.credentials.leaks() {
+            let violations = &oracle.violations;
+            violations.found(ViolationKind::ProcessFailures, "log", &leak, &[]);
         }
         if let Some(ended) = self.background.try_join_next() {
             ended??;
@@ -119,4 +153,81 @@ impl Life {
         self.background.shutdown().await;
         Ok(self.world)
     }
+}
+
+/// Lets the oracle judge what the agents of this thread tell of outages, and searches what they log.
+fn listen(
+    oracle: &Arc<Oracle>,
+    credentials: &Arc<Credentials>,
+    log: &Path,
+) -> Result<DefaultGuard> {
+    let (oracle, credentials, file) = (oracle.clone(), credentials.clone(), File::create(log)?);
+    let level = match std::env::var_os("LOG") {
+        Some(_) => LevelFilter::DEBUG,
+        None => LevelFilter::INFO,
+    };
+    let hear = move |line: Vec<u8>| {
+        (&file).write_all(&line).ok();
+        credentials.search("a line of the log", &line);
+        match serde_json::from_slice::<Value>(&line) {
+            Ok(line) if line["record"].is_string() => oracle.told(&line, Instant::now()),
+            _ => {}
+        }
+    };
+    let layer = ZapLayer::new(level, hear, wall::now);
+    let logged = tracing_subscriber::registry().with(layer);
+    Ok(tracing::subscriber::set_default(logged))
+}
+
+/// The oracle's eyes.
+async fn judge(world: Arc<SoakWorld>) -> Result<()> {
+    let mut ticks = interval(TICK);
+    loop {
+        ticks.tick().await;
+        world.oracle.tick(Instant::now());
+        world.shoots.iter().for_each(|shoot| shoot.recreate_pods());
+    }
+}
+
+/// Lets all happen that a round of faults consists of.
+async fn play(
+    world: &Arc<SoakWorld>,
+    agents: &Agents,
+    options: &SoakOptions,
+    number: u32,
+) -> Result<Vec<TcpStream>> {
+    let (end, over) = watch::channel(false);
+    let actor = |what: &str| {
+        let name = format!("{what}, round {number}");
+        Actor::new(options.seed, &name, over.clone())
+    };
+    let story = |shoot: &Arc<SoakShoot>, what: &str| ShootStory {
+        world: world.clone(),
+        shoot: shoot.clone(),
+        actor: actor(&format!("{what} of {}", shoot.namespace)),
+    };
+    let faults = |what: &str| SeedFaults {
+        world,
+        agents,
+        actor: actor(what),
+    };
+    let living_on = options.rounds > 1 && number > options.rounds / 2;
+    let leaks = options.leak && number == options.rounds;
+    let time = async {
+        sleep(options.duration / options.rounds).await;
+        end.send_replace(true);
+    };
+    let stories = world.shoots.iter().map(|shoot| story(shoot, "story"));
+    let services = world.shoots.iter().map(|shoot| story(shoot, "services"));
+    let (_, _, _, failed, _, configured, held) = tokio::join!(
+        time,
+        join_all(stories.map(ShootStory::round)),
+        join_all(services.map(ShootStory::services)),
+        faults("seed").seed(!living_on),
+        OptionFuture::from((!living_on).then(|| faults("processes").processes())),
+        faults("configs").configs(),
+        OptionFuture::from(leaks.then(|| leak(agents))),
+    );
+    failed.and(configured)?;
+    Ok(held.transpose()?.unwrap_or_default())
 }

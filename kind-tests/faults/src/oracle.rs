@@ -4,12 +4,12 @@
 pub mod disturbances;
 pub mod leaks;
 pub mod record;
-pub mod starvation;
 mod truth;
 pub mod violations;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_server::{Fault, MemoryApi, ObservedWrite, Record as Request, When};
 use parking_lot::{Mutex, MutexGuard};
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use self::disturbances::{DisturbanceSnapshot, Disturbances};
 use self::record::ShootRecord;
-use self::record::judge::{Episode, WatchdogWrite};
+use self::record::judge::WatchdogWrite;
 use self::record::told::ToldOutage;
 use self::violations::{ViolationKind, Violations};
 use crate::fences::Fences;
@@ -39,10 +39,10 @@ pub struct Oracle {
 
 impl Oracle {
     /// Nothing is wrong from this moment on.
-    pub fn new(records: Records, now: Instant) -> Self {
+    pub fn new(records: Records, leeway: Duration, now: Instant) -> Self {
         Self {
             violations: Violations::new(now),
-            disturbances: Mutex::new(Disturbances::new(now)),
+            disturbances: Mutex::new(Disturbances::new(now, leeway)),
             fences: Mutex::default(),
             records,
         }
@@ -76,7 +76,7 @@ impl Oracle {
 
     /// How it is known that whoever made a request did not lead when it arrived; none when it did.
     fn leaderless(&self, request: &Request, arrived: Instant, now: Instant) -> Option<String> {
-        let deadline = ELECTION[1] + self.snapshot(now).lag;
+        let deadline = ELECTION[1] + self.snapshot(now).leeway;
         let fences = self.fences.lock();
         fences.leaderless(&request.user, deadline, arrived)
     }
@@ -157,13 +157,13 @@ impl Oracle {
         let disturbances = self.snapshot(now);
         for (namespace, record) in &self.records {
             let mut record = record.lock();
-            let (found, over) = record.tick(disturbances, now);
+            let (found, is_over) = record.tick(disturbances, now);
             for (kind, text) in found {
                 let story = record.story(self.violations.start);
                 self.violations.found(kind, namespace, &text, &story);
             }
-            if let Some(over) = over {
-                self.count_outage(over);
+            if is_over {
+                self.violations.count("outages");
             }
         }
     }
@@ -178,7 +178,7 @@ impl Oracle {
         };
         let disturbances = self.snapshot(now);
         let at_work = self.disturbances().at_work.get(replica).copied().flatten();
-        let deadline = ELECTION[1] + disturbances.lag;
+        let deadline = ELECTION[1] + disturbances.leeway;
         let is_leaderless = |at: Instant| {
             self.fences
                 .lock()
@@ -203,19 +203,6 @@ impl Oracle {
         }
     }
 
-    fn count_outage(&self, over: Episode) {
-        self.violations.count("outages");
-        if over.clean {
-            self.violations.count("outages that nothing else disturbed");
-            let latency = over.latency().map(|latency| latency.as_millis() as u64);
-            self.violations.totals().latencies.extend(latency);
-            if over.met_in_time() {
-                self.violations
-                    .count("outages that nothing else disturbed, met in time");
-            }
-        }
-    }
-
     /// Counts requests that were forbidden.
     pub fn forbidden(&self, seed: &MemoryApi) {
         let requests = seed.requests().all();
@@ -233,50 +220,5 @@ impl Oracle {
             let why = record.why_not_idle(now)?;
             Some((namespace.as_str(), why, record.story(self.violations.start)))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_deletion_is_found_after_the_leaders_time() {
-        let now = Instant::now();
-        let oracle = Oracle::new(Records::new(), now);
-        let by = |user: &str, after: f64| {
-            let at = now + Duration::from_secs_f64(after);
-            Request {
-                user: user.into(),
-                resource: "pods".into(),
-                verb: "delete".into(),
-                at: Some(at),
-                ..Request::default()
-            }
-        };
-        let deletes = |user: &str, after: f64| {
-            let found = oracle.violations.totals().all();
-            oracle.judge_deletion(&by(user, after), now + Duration::from_secs_f64(after));
-            oracle.violations.totals().all() - found
-        };
-        let lease = |holder: &str, user: &str, after: f64| {
-            oracle.fences.lock().lease(
-                &json!({"spec": {"holderIdentity": holder}}),
-                &by(user, after),
-                now,
-            );
-        };
-        assert_eq!(deletes("a", 0.0), 1, "it never led");
-        lease("x", "a", 1.0);
-        assert_eq!(
-            [("a", 0.9), ("a", 8.0), ("b", 2.0), ("a", 8.6)].map(|(user, at)| deletes(user, at)),
-            [1, 0, 1, 1]
-        );
-        lease("", "a", 8.0);
-        assert_eq!(deletes("a", 8.1), 1, "it has given the LeaseTruth up");
     }
 }

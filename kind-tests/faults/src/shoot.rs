@@ -38,6 +38,16 @@ pub fn resource_of(dependent: &str) -> &'static str {
     }
 }
 
+/// `kcm` is `kube-controller-manager`.
+pub fn long(name: &str) -> &str {
+    match name {
+        "kcm" => KCM,
+        "mcm" => MCM,
+        "ca" => CA,
+        name => name,
+    }
+}
+
 /// A shoot.
 pub struct SoakShoot {
     pub namespace: String,

@@ -6,7 +6,7 @@
 
 pub mod actor;
 pub mod injected_fault;
-mod life;
+pub mod life;
 mod network;
 mod nodes;
 mod operator;

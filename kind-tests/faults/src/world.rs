@@ -37,6 +37,8 @@ pub struct SoakWorld {
     pub oracle: Arc<Oracle>,
     pub seed: MemoryApi,
     pub shoots: Vec<Arc<SoakShoot>>,
+    /// What the shoots' owner records say, if they can be resolved, and how often they were asked for.
+    pub owner: watch::Sender<(Option<&'static str>, usize)>,
     /// Whether the agents' configs can be read: no process is started while one cannot, since it
     /// would end at once, and rightly.
     pub configs_good: watch::Sender<bool>,
@@ -44,7 +46,7 @@ pub struct SoakWorld {
 
 impl SoakWorld {
     /// Builds it, with everything idle and no Cluster yet.
-    pub async fn build(options: &SoakOptions) -> Result<Self> {
+    pub async fn build(options: &SoakOptions, leeway: Duration) -> Result<Self> {
         let (now, mut rng) = (Instant::now(), rng(options.seed, "world"));
         let authority = api_server::Authority::new()?;
         let server = |history, requests_kept| {
@@ -65,7 +67,7 @@ impl SoakWorld {
         }
         let records = shoots.iter();
         let records = records.map(|shoot| (shoot.namespace.clone(), shoot.record.clone()));
-        let oracle = Arc::new(Oracle::new(records.collect(), now));
+        let oracle = Arc::new(Oracle::new(records.collect(), leeway, now));
         oracle.observe(&seed);
         seed.store().create(gardener::namespace("garden"))?;
         for shoot in &shoots {
@@ -77,6 +79,7 @@ impl SoakWorld {
             oracle,
             seed,
             shoots,
+            owner: watch::Sender::default(),
             configs_good: watch::Sender::new(true),
         })
     }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use api_server::{Rule, User};
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use testbed::agent::{AgentKind, AgentStart};
 use testbed::log::tail;
-use testbed::{eventually_within, page};
+use testbed::{eventually_within, gardener, page};
 use tokio::time::{Instant, sleep};
 
 use super::running::{AgentTask, CutOff, RunningReplica};
 use crate::oracle::violations::ViolationKind;
-use crate::pace::ELECTION;
 use crate::world::SoakWorld;
 
 /// How often it is checked whether the process still runs.
@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Gardener grants the pod so long for its end (rule 85); the rest is for a busy machine.
 const END: Duration = Duration::from_secs(8);
 /// Between the end of a process and the start of the next one.
-const RESTART: Duration = Duration::from_millis(500);
+const RESTART: Duration = Duration::from_secs(1);
 /// For so long a disturbance can be why a leader steps down.
 const EXCUSE: Duration = Duration::from_secs(20);
 
@@ -39,6 +39,11 @@ pub struct AgentReplica {
     pub start: AgentStart,
     pub(super) world: Arc<SoakWorld>,
     pub(super) state: Mutex<AgentProcess>,
+}
+
+/// What a replica asks the seed with.
+pub fn token(name: &str) -> String {
+    format!("soak-{name}-token")
 }
 
 /// What its process is like; none has run yet by default.
@@ -63,6 +68,33 @@ impl AgentReplica {
         disturbances.at_work.insert(self.name, since);
     }
 
+    /// What it asks the seed with.
+    pub fn token(&self) -> String {
+        token(self.name)
+    }
+
+    /// Who it is for the seed.
+    pub fn user(&self) -> User {
+        let user = match self.start.kind {
+            AgentKind::Prober => gardener::seed_prober(),
+            AgentKind::Weeder => gardener::seed_weeder(),
+        };
+        let stores = Rule::new(
+            "get,list,watch,update,patch",
+            "stores.example.org,stores.example.org/scale",
+        );
+        // The same rights under a name of its own, so that the log of requests tells replicas apart.
+        User {
+            name: self.name.to_owned(),
+            rules: user.rules.map(|rules| [rules, vec![stores]].concat()),
+            ..user
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.state.lock().process.is_some()
+    }
+
     /// Which of its processes runs now, or ran last.
     pub fn serial(&self) -> usize {
         self.state.lock().serial
@@ -73,7 +105,7 @@ impl AgentReplica {
     }
 
     /// Where the process that runs now, or ran last, writes its log.
-    fn log(&self) -> PathBuf {
+    pub fn log(&self) -> PathBuf {
         self.log_of(self.serial())
     }
 
@@ -84,7 +116,12 @@ impl AgentReplica {
 
     /// Starts the process.
     pub fn start(&self) -> Result<()> {
-        let (serial, mut start) = (self.serial() + 1, self.start.clone());
+        self.start_as(|start| start)
+    }
+
+    /// The same, started otherwise.
+    pub fn start_as(&self, change: impl FnOnce(AgentStart) -> AgentStart) -> Result<()> {
+        let (serial, mut start) = (self.serial() + 1, change(self.start.clone()));
         start.log = self.log_of(serial);
         let process = Some(match start.binary {
             Some(_) => RunningReplica::Process(Box::new(start.run()?)),
@@ -108,20 +145,26 @@ impl AgentReplica {
         self.state.lock().disturbed = Some(Instant::now());
     }
 
+    /// Waits for the end of the process, and judges it.
+    pub async fn ended(&self) -> Result<()> {
+        let code = loop {
+            if let Some(agent) = &mut self.state.lock().process
+                && let Some(code) = agent.ended()?
+            {
+                break code;
+            }
+            sleep(POLL_INTERVAL).await;
+        };
+        self.set_at_work(false);
+        self.judge_end(code);
+        self.state.lock().process = None;
+        Ok(())
+    }
+
     /// Starts the process again whenever it ends, and judges its end.
     pub async fn keep(&self) -> Result<()> {
         loop {
-            sleep(POLL_INTERVAL).await;
-            let ended = match &mut self.state.lock().process {
-                Some(agent) => agent.ended()?,
-                None => None,
-            };
-            let Some(code) = ended else { continue };
-            self.set_at_work(false);
-            // If all of this machine stood still, that is known by then.
-            sleep(RESTART).await;
-            self.judge_end(code);
-            self.state.lock().process = None;
+            self.ended().await?;
             sleep(RESTART).await;
             let mut configs_good = self.world.configs_good.subscribe();
             // The sender is a field of the world.
@@ -135,8 +178,7 @@ impl AgentReplica {
         let AgentProcess {
             sent, disturbed, ..
         } = *self.state.lock();
-        let disturbed = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
-        let excused = disturbed || oracle.snapshot(Instant::now()).lag > ELECTION[2];
+        let excused = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
         match (sent, code) {
             (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => {}
             // Asked to end at the moment at which it lost the lead.
@@ -164,7 +206,7 @@ impl AgentReplica {
     /// Searches the log of the process for what must never stand there.
     pub fn search_log(&self) {
         let log = self.log();
-        let token = format!("soak-{}-token", self.name);
+        let token = self.token();
         // A panic, and tokens: the shoots', its own, and how those of a real API server begin.
         for word in ["panicked", "soak-probe-token", &token, "eyJhbGci"] {
             let line = tail(&log, 1, word);
@@ -211,23 +253,21 @@ impl AgentReplica {
 
     /// Cuts it off for a while.
     pub async fn cut_off(&self, from: CutOff, time: Duration) {
-        let note = |at_work| {
-            self.set_at_work(at_work);
-            self.world.oracle.disturbances().suspended = Some(Instant::now());
-        };
-        let cut = |is_cut| {
-            let mut state = self.state.lock();
-            state.disturbed = Some(Instant::now());
-            // One that has just ended, or is about to be started again, cannot be cut off.
-            if let Some(process) = &state.process {
-                process.cut(from, is_cut).ok();
-            }
-        };
-        note(false);
-        cut(true);
+        self.cut(from, true);
         sleep(time).await;
-        cut(false);
-        note(true);
+        self.cut(from, false);
+    }
+
+    /// Cuts it off, or no longer.
+    pub fn cut(&self, from: CutOff, is_cut: bool) {
+        self.set_at_work(!is_cut);
+        self.world.oracle.disturbances().suspended = Some(Instant::now());
+        let mut state = self.state.lock();
+        state.disturbed = Some(Instant::now());
+        // One that has just ended, or is about to be started again, cannot be cut off.
+        if let Some(process) = &state.process {
+            process.cut(from, is_cut).ok();
+        }
     }
 
     /// Sends a signal, of which the oracle knows only if it ends the process.

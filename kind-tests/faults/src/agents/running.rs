@@ -1,6 +1,7 @@
 //! A replica at work: a process, or a task of this one, which lives by tokio's clock.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,17 +106,22 @@ impl RunningReplica {
 impl AgentTask {
     /// Starts an agent that reaches the API servers of a world without sockets.
     pub fn start(start: &AgentStart, name: &'static str, world: &Arc<SoakWorld>) -> Result<Self> {
-        let unserved = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
-        let args = AgentArgs::try_parse_from(start.clone().with(unserved).arguments())?;
+        let args = AgentArgs::try_parse_from(start.arguments())?;
         let (args, shutdown, ways) = (args.validate()?, CancellationToken::new(), Ways::default());
         let dialer = dialer(world.clone(), ways.clone());
         let span = tracing::info_span!(target: "dwd", "replica", replica = name);
         let work = match start.kind {
             AgentKind::Prober => {
+                let owner = world.owner.clone();
+                let records = move |_| {
+                    owner.send_modify(|(_, asked)| *asked += 1);
+                    let (says, _) = *owner.borrow();
+                    ready(says.map(|says| vec![says.to_owned()])).boxed()
+                };
                 let host = Host {
                     wall_clock: wall::now,
                     seed: dialer.clone(),
-                    resources: Resources::dialing(dialer),
+                    resources: Resources::dialing(dialer).with_records(records),
                 };
                 tokio::spawn(prober::run_on(host, args, shutdown.clone()).instrument(span))
             }

@@ -32,6 +32,12 @@ impl Disturbance {
         self.clear_from = self.clear_from.max(clear_from);
     }
 
+    /// All faults end, whose consequences may last until then.
+    pub fn clear(&mut self, clear_from: Instant) {
+        self.on = 0;
+        self.end(clear_from);
+    }
+
     /// Since when it has been clear; none while it is not.
     pub fn clear_since(&self, now: Instant) -> Option<Instant> {
         (self.on == 0 && self.clear_from <= now).then_some(self.clear_from)
@@ -49,9 +55,8 @@ pub struct Disturbances {
     pub weeder_started: Instant,
     /// When a prober was last suspended or went on.
     pub suspended: Option<Instant>,
-    /// The worst delay of this machine lately, and when.
-    lag: (Duration, Instant),
-    pub worst_lag: Duration,
+    /// How late this machine may let processes run.
+    leeway: Duration,
 }
 
 /// The disturbances at one moment.
@@ -68,8 +73,8 @@ pub struct DisturbanceSnapshot {
     pub weeder_started: Instant,
     /// Whether a prober was suspended lately.
     pub suspended: bool,
-    /// How late this machine lets processes run at present.
-    pub lag: Duration,
+    /// How late this machine may let processes run.
+    pub leeway: Duration,
 }
 
 impl DisturbanceSnapshot {
@@ -80,31 +85,22 @@ impl DisturbanceSnapshot {
         } else {
             PROBE_AGE
         };
-        age + self.lag
+        age + self.leeway
     }
 }
 
-/// How long a lag or a suspension matters.
+/// How long a suspension matters.
 const MEMORY: Duration = Duration::from_secs(12);
 
 impl Disturbances {
     /// Nothing is wrong from this moment on, but that nobody is at work.
-    pub fn new(clear_from: Instant) -> Self {
+    pub fn new(clear_from: Instant, leeway: Duration) -> Self {
         Self {
             seed: Disturbance::clear_from(clear_from),
             at_work: BTreeMap::new(),
             weeder_started: clear_from,
             suspended: None,
-            lag: (Duration::ZERO, clear_from),
-            worst_lag: Duration::ZERO,
-        }
-    }
-
-    /// Notes how late this machine was.
-    pub fn lag(&mut self, lag: Duration, now: Instant) {
-        self.worst_lag = self.worst_lag.max(lag);
-        if lag >= self.lag.0 || now - self.lag.1 > MEMORY {
-            self.lag = (lag, now);
+            leeway,
         }
     }
 
@@ -124,7 +120,6 @@ impl Disturbances {
             Some(all_since?.into_iter().max()? + HAND_OVER)
         };
         let watched = since("prober").flatten().min();
-        let (lag, at) = self.lag;
         DisturbanceSnapshot {
             seed_since,
             clear_since: both(led("prober")),
@@ -132,56 +127,7 @@ impl Disturbances {
             weeding_since: both(led("weeder")),
             weeder_started: self.weeder_started,
             suspended: self.suspended.is_some_and(|at| now - at < MEMORY),
-            lag: if now - at > MEMORY {
-                Duration::ZERO
-            } else {
-                lag
-            },
+            leeway: self.leeway,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_prober_that_has_watched_for_long_is_enough_of_a_guard_and_each_that_was_disturbed_may_have_led()
-     {
-        let now = Instant::now();
-        let at = |second: u64| now + Duration::from_secs(second);
-        let mut disturbances = Disturbances::new(now);
-        // Whether it is guarded, and whether somebody leads, at these seconds.
-        let mut read =
-            |since: [Option<u64>; 2], seed_fails: bool, seconds: &[u64]| -> Vec<(bool, bool)> {
-                disturbances.at_work = ["prober-a", "prober-b"]
-                    .into_iter()
-                    .zip(since.map(|since| since.map(at)))
-                    .collect();
-                disturbances.seed.on = seed_fails.into();
-                let readings = seconds.iter().map(|second| disturbances.at(at(*second)));
-                readings
-                    .map(|reading| {
-                        (
-                            reading.guarded_since.is_some(),
-                            reading.clear_since.is_some(),
-                        )
-                    })
-                    .collect()
-            };
-        assert_eq!(read([None, None], false, &[40]), [(false, false)]);
-        assert_eq!(
-            read([Some(0), Some(3)], false, &[5, 6, 15, 16]),
-            [(false, false), (true, false), (true, false), (true, true)]
-        );
-        assert_eq!(
-            read([None, Some(3)], false, &[8, 9, 40]),
-            [(false, false), (true, false), (true, false)]
-        );
-        assert_eq!(
-            read([Some(0), Some(3)], true, &[40]),
-            [(false, false)],
-            "nobody can write"
-        );
     }
 }

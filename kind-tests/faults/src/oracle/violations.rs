@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-/// What the oracle can find. clap knows all of them, by the names that the summary has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-#[value(rename_all = "snake_case")]
+/// What the oracle can find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ViolationKind {
     /// Scaled down although the nodes renewed.
     WrongScaleDowns,
@@ -51,13 +49,11 @@ pub struct Violations {
 
 #[derive(Debug, Default)]
 pub struct RunTotals {
-    found: BTreeMap<ViolationKind, u64>,
+    pub found: BTreeMap<ViolationKind, u64>,
     /// The first things found that are not printed yet: where, and what with all that happened
     /// there.
     pub evidence: Vec<(String, String)>,
     pub counts: BTreeMap<&'static str, u64>,
-    /// Milliseconds from a clean outage's being beyond doubt to all being at 0.
-    pub latencies: Vec<u64>,
 }
 
 /// Things found of which the evidence is kept.
@@ -86,31 +82,11 @@ impl Violations {
         let at = self.start.elapsed().as_secs_f64();
         let mut totals = self.totals();
         *totals.found.entry(kind).or_default() += 1;
-        if totals.all() <= SHOWN {
+        if totals.found.values().sum::<u64>() <= SHOWN {
             let story = story.join("\n    ");
             let evidence =
                 format!("{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {story}");
             totals.evidence.push((place.to_owned(), evidence));
         }
-    }
-}
-
-impl RunTotals {
-    /// How much of this kind was found.
-    pub fn total(&self, kind: ViolationKind) -> u64 {
-        self.found.get(&kind).copied().unwrap_or_default()
-    }
-
-    /// How much was found of all kinds.
-    pub fn all(&self) -> u64 {
-        self.found.values().sum()
-    }
-
-    /// The median, the 99th percentile and the longest of the answers, in milliseconds.
-    pub fn slowest(&self) -> Option<[u64; 3]> {
-        let mut all = self.latencies.clone();
-        all.sort_unstable();
-        let last = all.len().checked_sub(1)?;
-        Some([50, 99, 100].map(|part| all[last * part / 100]))
     }
 }

@@ -1,13 +1,20 @@
-//! What an API server in memory may do to those who ask it.
+//! What an API server in memory may do to those who ask it, in words.
 
-use api_server::{Fault, MemoryApi, Network, When};
+use std::fmt::Debug;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use api_server::protobuf::wire::{MEDIA_TYPE, envelope, message, text};
+use api_server::{Fault, MemoryApi, Network, Record, When};
+use serde_json::{Value, json};
+
+use crate::shoot::long;
 
 /// One fault to inject.
 pub enum InjectedFault {
     /// Some requests are not answered as they should be.
     Answers(When, Fault),
-    /// Nothing can be listed, and the watches that are open break.
-    Lists(Fault),
     /// The way to it is another.
     Network(Network),
     /// It is over at once.
@@ -15,27 +22,113 @@ pub enum InjectedFault {
 }
 
 impl InjectedFault {
+    /// `VERB RESOURCE PLACE: FAULT xN`: of some requests N, or what becomes of all.
+    pub fn named(words: &str) -> Result<Self> {
+        Ok(match words {
+            "refused" => Self::Network(Network::Refused),
+            "silent" => Self::Network(Network::Silent),
+            "cut" => Self::Moment(MemoryApi::cut_connections),
+            "watches break" => Self::Moment(|api| api.store().break_watches()),
+            "compacted" => Self::Moment(|api| {
+                api.store().compact();
+                api.store().break_watches();
+            }),
+            words => {
+                let (which, fault) = words.split_once(": ").context("no fault in it")?;
+                let (fault, times) = match fault.rsplit_once(" x") {
+                    Some((fault, times)) => (fault, number(times)?),
+                    None => (fault, u64::MAX),
+                };
+                Self::Answers(requests(which).times(times), fault_of(fault)?)
+            }
+        })
+    }
+
     /// It lasts for as long as this takes, if it is not over at once.
     pub async fn during(self, api: &MemoryApi, time: impl Future<Output = ()>) {
-        let fault = match self {
-            Self::Answers(when, fault) => Some(api.faults().add(when, fault)),
-            Self::Lists(fault) => {
-                let lists =
-                    When::matches(|request| request.verb == "list" || request.verb == "watch");
-                let id = api.faults().add(lists, fault);
-                api.store().break_watches();
-                Some(id)
+        match self {
+            Self::Answers(when, fault) => {
+                let id = api.faults().add(when, fault);
+                time.await;
+                api.faults().remove(id);
             }
             Self::Network(network) => {
                 api.set_network(network);
-                None
+                time.await;
+                api.set_network(Network::Up);
             }
-            Self::Moment(strike) => return strike(api),
-        };
-        time.await;
-        match fault {
-            Some(id) => api.faults().remove(id),
-            None => api.set_network(Network::Up),
+            Self::Moment(strike) => strike(api),
         }
     }
+}
+
+/// `VERB RESOURCE PLACE`, of which the last ones may be missing: `*` is any, `write` each verb that
+/// changes something, `!` all but this resource, and a place a path or what stands in one.
+fn requests(words: &str) -> When {
+    let mut words = words.split(' ').map(str::to_owned);
+    let [verb, resource, place] = [(); 3].map(|()| words.next().unwrap_or("*".to_owned()));
+    let place = long(&place).to_owned();
+    When::matches(move |record: &Record| {
+        let is_verb = match &*verb {
+            "*" => true,
+            "write" => record.is_write(),
+            verb => verb.split('|').any(|one| one == record.verb),
+        };
+        let is_of = |name: &str| name == "*" || record.resource.starts_with(name);
+        let is_resource = match resource.strip_prefix('!') {
+            Some(but) => !is_of(but),
+            None => resource.split('|').any(is_of),
+        };
+        let is_there = match &*place {
+            "*" => true,
+            path if path.starts_with('/') => record.path == path,
+            part => record.path.contains(part),
+        };
+        is_verb && is_resource && is_there
+    })
+}
+
+/// The fault that words name.
+pub fn fault_of(words: &str) -> Result<Fault> {
+    let pause = Duration::from_millis(200);
+    let answer = |code, content: &str, body: Vec<u8>| Fault::Answer {
+        code,
+        headers: vec![("content-type".to_owned(), content.to_owned())],
+        body: body.into(),
+    };
+    let json = |code, body: Value| answer(code, "application/json", body.to_string().into());
+    Ok(match words.split_once(' ').unwrap_or((words, "")) {
+        ("stalls", "") => Fault::Stall,
+        ("stalls", _) => Fault::StallAfter,
+        ("closes", "") => Fault::CloseBefore,
+        ("closes", _) => Fault::CloseAfter,
+        ("throttles", time) => Fault::throttle(number(time)?),
+        ("delays", time) => Fault::Delay(seconds(time)?),
+        ("slow", _) => Fault::Slow { bytes: 16, pause },
+        ("truncated", _) => Fault::Truncate,
+        ("garbage", _) => Fault::Garbage,
+        ("oversized", _) => Fault::Oversized(33 << 20),
+        ("endless", _) => Fault::Endless { bytes: 4096, pause },
+        // A list of something else, under the name of what was asked for.
+        ("pods", _) => {
+            let list = envelope("v1", "PodList", &message(1, &[text(2, "1")]));
+            answer(200, MEDIA_TYPE, list)
+        }
+        ("answers", body) => json(200, serde_json::from_str(body)?),
+        (code, "") => Fault::status(number(code)?),
+        (code, why) => {
+            let (code, why) = (number::<u16>(code)?, why.replace("\\n", "\n"));
+            let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "message": why});
+            json(code, status)
+        }
+    })
+}
+
+pub fn number<T: FromStr<Err: Debug>>(text: &str) -> Result<T> {
+    let read = text.parse();
+    read.map_err(|error| anyhow::anyhow!("{text}: {error:?}"))
+}
+
+pub fn seconds(text: &str) -> Result<Duration> {
+    number(text).map(Duration::from_secs_f64)
 }

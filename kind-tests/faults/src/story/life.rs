@@ -11,14 +11,14 @@ use crate::pace::{GRACE, INITIAL_DELAY, LONG_GRACE};
 use crate::shoot::{CLUSTERS, SoakShoot};
 
 /// From now on the shoot must not be probed.
-fn stop(shoot: &SoakShoot, what: &str) {
+pub fn stop(shoot: &SoakShoot, what: &str) {
     shoot.happens(what, |record, now| {
         record.stopped_since = record.stopped_since.or(Some(now))
     });
 }
 
 /// It may be, from the initial delay on. Noted before it is so: the watchdog may act at once.
-fn go_on(shoot: &SoakShoot, what: &str) {
+pub fn go_on(shoot: &SoakShoot, what: &str) {
     shoot.happens(what, |record, now| {
         (record.stopped_since, record.watched_from) = (None, now + INITIAL_DELAY)
     });
@@ -29,7 +29,7 @@ fn operation(shoot: &SoakShoot, kind: &str, state: &str) -> Result<()> {
     shoot.change(|shoot| shoot["status"]["lastOperation"] = operation)
 }
 
-fn set_grace(shoot: &SoakShoot, grace: Duration) -> Result<()> {
+pub fn set_grace(shoot: &SoakShoot, grace: Duration) -> Result<()> {
     shoot.happens(
         format!("its grace is {grace:?} from now on"),
         |record, now| {

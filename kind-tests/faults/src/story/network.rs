@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use api_server::protobuf::wire::{MEDIA_TYPE, envelope, message, text};
-use api_server::{Fault, MemoryApi, Network, When};
 use rand::RngExt;
 use serde_json::json;
 use testbed::gardener::PROBE_SECRET;
@@ -13,59 +11,33 @@ use super::actor::Actor;
 use super::be_away;
 use super::injected_fault::InjectedFault;
 use crate::pace::BEAT;
-use crate::shoot::{LEASES, SoakShoot};
+use crate::shoot::SoakShoot;
 
 /// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry.
 const CONSEQUENCES: Duration = Duration::from_millis(500);
 
-const THROTTLES: &str = "it throttles";
-
-/// What an API server in memory does to the probes; one that throttles asks for so many seconds.
-fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
-    let all = |fault| InjectedFault::Answers(When::any(), fault);
-    let leases = |fault| InjectedFault::Answers(When::verb("list", LEASES), fault);
-    let nodes = |fault| InjectedFault::Answers(When::verb("list", "nodes"), fault);
-    let pause = Duration::from_millis(200);
-    // A list of something else, under the name of the list of leases.
-    let wrong_type = Fault::Answer {
-        code: 200,
-        headers: vec![("content-type".into(), MEDIA_TYPE.into())],
-        body: envelope("v1", "PodList", &message(1, &[text(2, "1")])).into(),
-    };
-    [
-        (THROTTLES, all(Fault::throttle(seconds))),
-        ("server error", all(Fault::status(503))),
-        ("its storage is initializing", leases(Fault::status(500))),
-        ("leases are forbidden", leases(Fault::status(403))),
-        ("leases are not found", leases(Fault::status(404))),
-        ("nodes are forbidden", nodes(Fault::status(403))),
-        ("nodes fail", nodes(Fault::status(500))),
-        ("leases stall", leases(Fault::Stall)),
-        ("all stalls", all(Fault::Stall)),
-        ("connections are reset", all(Fault::CloseBefore)),
-        (
-            "connections are refused",
-            InjectedFault::Network(Network::Refused),
-        ),
-        (
-            "connections are silent",
-            InjectedFault::Network(Network::Silent),
-        ),
-        ("answers are slow", all(Fault::Slow { bytes: 16, pause })),
-        ("leases are truncated", leases(Fault::Truncate)),
-        ("leases are garbage", leases(Fault::Garbage)),
-        ("leases are oversized", leases(Fault::Oversized(33 << 20))),
-        (
-            "leases are endless",
-            leases(Fault::Endless { bytes: 4096, pause }),
-        ),
-        ("leases are of another kind", leases(wrong_type)),
-        (
-            "connections are cut",
-            InjectedFault::Moment(MemoryApi::cut_connections),
-        ),
-    ]
-}
+/// What an API server in memory does to the probes; one that throttles asks for N seconds.
+const FAULTS: [&str; 19] = [
+    "* *: throttles N",
+    "* *: 503",
+    "list leases: 500",
+    "list leases: 403",
+    "list leases: 404",
+    "list nodes: 403",
+    "list nodes: 500",
+    "list leases: stalls",
+    "* *: stalls",
+    "* *: closes",
+    "refused",
+    "silent",
+    "* *: slow",
+    "list leases: truncated",
+    "list leases: garbage",
+    "list leases: oversized",
+    "list leases: endless",
+    "list leases: pods",
+    "cut",
+];
 
 /// Something begins that keeps the watchdog from getting answers.
 fn begin(shoot: &SoakShoot, what: impl Into<String>) {
@@ -83,34 +55,32 @@ fn end(shoot: &SoakShoot, consequences: Duration) {
 pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let time = actor.seconds(1.0..=8.0);
     let seconds = actor.rng.random_range(1..=3);
-    let (name, injected) = actor.pick(injected_faults(seconds));
-    if let InjectedFault::Moment(strike) = injected {
-        shoot.note(name);
-        strike(&shoot.api);
+    let fault = actor.pick(FAULTS).replace('N', &seconds.to_string());
+    let injected = InjectedFault::named(&fault)?;
+    if matches!(injected, InjectedFault::Moment(_)) {
+        shoot.note(fault);
+        injected.during(&shoot.api, async {}).await;
         return Ok(());
     }
-    begin(shoot, name);
+    let throttled = if fault.contains("throttles") {
+        seconds
+    } else {
+        0
+    };
+    begin(shoot, fault);
     injected.during(&shoot.api, actor.pause(time)).await;
-    let throttled = if name == THROTTLES { seconds } else { 0 };
-    end(shoot, Duration::from_secs(throttled.into()));
+    end(shoot, Duration::from_secs(throttled));
     Ok(())
 }
 
 /// The API server is away for a while, for its nodes too.
 pub(super) async fn api_away(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     // It answers and says that it cannot serve, or nobody listens.
-    let ways = [
-        (
-            "503",
-            InjectedFault::Answers(When::any(), Fault::status(503)),
-        ),
-        ("refused", InjectedFault::Network(Network::Refused)),
-    ];
-    let (name, injected) = actor.pick(ways);
+    let way = actor.pick(["* *: 503", "refused"]);
     // 25 to 60 s with a grace of 40 s.
     let time = actor.seconds(5.0..=12.0);
-    begin(shoot, format!("the API server is about to be away: {name}"));
-    be_away(shoot, injected, time).await;
+    begin(shoot, format!("the API server is about to be away: {way}"));
+    be_away(shoot, InjectedFault::named(way)?, time).await;
     end(shoot, Duration::ZERO);
     // All nodes can renew before it is away again: for one that flaps nothing is promised.
     actor.pause(2 * BEAT).await;

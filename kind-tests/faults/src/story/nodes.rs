@@ -3,7 +3,6 @@
 use anyhow::Result;
 use chrono::TimeDelta;
 use rand::RngExt;
-use serde_json::{Value, json};
 
 use super::actor::Actor;
 use super::some_nodes;
@@ -30,31 +29,28 @@ pub(super) async fn clocks(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     Ok(())
 }
 
+/// What a node or its Machine says when it does not count, and when it does again.
+#[rustfmt::skip]
+const UNCOUNTED: [(&str, &str, &str); 5] = [
+    (NODES, r#"{"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "True"}]}}"#,
+        r#"{"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]}}"#),
+    (NODES, r#"{"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "InPlaceUpdate", "status": "True", "reason": "ReadyForUpdate"}]}}"#,
+        r#"{"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "InPlaceUpdate", "status": "True", "reason": "UpdateSuccessful"}]}}"#),
+    (NODES, r#"{"metadata": {"annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": "1"}}}"#,
+        r#"{"metadata": {"annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": null}}}"#),
+    (MACHINES, r#"{"status": {"currentStatus": {"phase": "Failed"}}}"#, r#"{"status": {"currentStatus": {"phase": "Running"}}}"#),
+    (MACHINES, r#"{"status": {"currentStatus": {"phase": "Terminating"}}}"#, r#"{"status": {"currentStatus": {"phase": "Running"}}}"#),
+];
+
 /// Nodes, or their Machines, say for a while that they do not count.
 pub(super) async fn uncounted(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let nodes = some_nodes(shoot, actor, 0.5);
-    let condition = |kind: &str, status: &str, reason: &str| {
-        let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady"});
-        json!({"status": {"conditions": [ready, {"type": kind, "status": status, "reason": reason}]}})
-    };
-    let unmanaged = |value: Value| json!({"metadata": {"annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": value}}});
-    let phase = |phase: &str| json!({"status": {"currentStatus": {"phase": phase}}});
-    let [full, enough] =
-        [("True", "Full"), ("False", "Enough")].map(|(is, why)| condition("DiskPressure", is, why));
-    let [begun, done] = ["ReadyForUpdate", "UpdateSuccessful"]
-        .map(|reason| condition("InPlaceUpdate", "True", reason));
-    let (resource, bad, good) = actor.pick([
-        (NODES, full, enough),
-        (NODES, begun, done),
-        (NODES, unmanaged(json!("1")), unmanaged(Value::Null)),
-        (MACHINES, phase("Failed"), phase("Running")),
-        (MACHINES, phase("Terminating"), phase("Running")),
-    ]);
+    let (resource, bad, good) = actor.pick(UNCOUNTED);
     shoot.note(format!("{} do not count: {bad}", nodes.join(", ")));
-    set_counting(shoot, &nodes, resource, &bad, false)?;
+    set_counting(shoot, &nodes, resource, bad, false)?;
     actor.wait(2.0..=12.0).await;
     shoot.note("all nodes count again");
-    set_counting(shoot, &nodes, resource, &good, true)
+    set_counting(shoot, &nodes, resource, good, true)
 }
 
 /// A node joins for a while.
@@ -72,9 +68,10 @@ fn set_counting(
     shoot: &SoakShoot,
     nodes: &[String],
     resource: &str,
-    patch: &Value,
+    patch: &str,
     counts: bool,
 ) -> Result<()> {
+    let patch = serde_json::from_str(patch)?;
     shoot.update_record(|record, now| record.unsettle(now));
     shoot.change_nodes(nodes, |node, _| node.counts = counts);
     let (store, namespace) = match resource {
@@ -82,7 +79,7 @@ fn set_counting(
         _ => (&shoot.seed, &*shoot.namespace),
     };
     for name in nodes {
-        store.patch(resource, namespace, name, patch)?;
+        store.patch(resource, namespace, name, &patch)?;
     }
     shoot.update_record(|record, now| record.unsettle(now));
     Ok(())

@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
-use api_server::{Fault, MemoryApi, Network, Record as Request, When};
 use nix::sys::signal::Signal;
 use testbed::agent::AgentKind;
 use tokio::time::Instant;
@@ -38,58 +37,23 @@ pub struct SeedFaults<'a> {
 
 /// The seed's faults, each with the seconds that it takes at most where no agent may lose the
 /// lead: it does when it cannot renew its Lease for 7 s.
-fn seed_faults(may_cost_the_lead: bool) -> [(&'static str, f64, InjectedFault); 15] {
-    let writes = |request: &Request| {
-        request.is_write()
-            && (request.resource.starts_with("deployments.apps") || request.resource == "pods")
-    };
-    let writes = |fault| InjectedFault::Answers(When::matches(writes), fault);
-    let of_election = |request: &Request| request.resource.starts_with("leases");
-    let all = |fault| {
-        InjectedFault::Answers(
-            When::matches(move |request| may_cost_the_lead || !of_election(request)),
-            fault,
-        )
-    };
-    [
-        ("throttled", 3.0, all(Fault::throttle(1))),
-        ("server error", 3.0, all(Fault::status(503))),
-        ("writes fail", 3.0, writes(Fault::status(500))),
-        ("writes conflict", 3.0, writes(Fault::status(409))),
-        ("answers to writes are lost", 3.0, writes(Fault::CloseAfter)),
-        ("writes hang", 3.0, writes(Fault::StallAfter)),
-        (
-            "writes are slow",
-            3.0,
-            writes(Fault::Delay(Duration::from_millis(700))),
-        ),
-        ("lists fail", 3.0, InjectedFault::Lists(Fault::status(500))),
-        (
-            "the election fails",
-            1.2,
-            InjectedFault::Answers(When::matches(of_election), Fault::status(500)),
-        ),
-        ("reset", 3.0, all(Fault::CloseBefore)),
-        ("refused", 1.2, InjectedFault::Network(Network::Refused)),
-        ("silent", 1.2, InjectedFault::Network(Network::Silent)),
-        (
-            "connections are cut",
-            0.0,
-            InjectedFault::Moment(MemoryApi::cut_connections),
-        ),
-        (
-            "watches break",
-            0.0,
-            InjectedFault::Moment(|seed| seed.store().break_watches()),
-        ),
-        ("compacted", 0.0, InjectedFault::Moment(compact)),
-    ]
-}
-
-fn compact(seed: &MemoryApi) {
-    seed.store().compact();
-    seed.store().break_watches();
-}
+const FAULTS: [(&str, f64); 15] = [
+    ("* !leases: throttles 1", 3.0),
+    ("* !leases: 503", 3.0),
+    ("write deployments|pods: 500", 3.0),
+    ("write deployments|pods: 409", 3.0),
+    ("write deployments|pods: closes after", 3.0),
+    ("write deployments|pods: stalls after", 3.0),
+    ("write deployments|pods: delays 0.7", 3.0),
+    ("list|watch *: 500", 3.0),
+    ("* leases: 500", 1.2),
+    ("* !leases: closes", 3.0),
+    ("refused", 1.2),
+    ("silent", 1.2),
+    ("cut", 0.0),
+    ("watches break", 0.0),
+    ("compacted", 0.0),
+];
 
 impl SeedFaults<'_> {
     /// Everybody's record gets a line.
@@ -104,10 +68,16 @@ impl SeedFaults<'_> {
     }
 
     /// The seed fails now and then, for so long that it may cost an agent the lead, or not.
-    pub async fn seed(mut self, long: bool) {
+    pub async fn seed(mut self, long: bool) -> Result<()> {
         let oracle = &self.world.oracle;
         while self.another(12.0..=30.0).await {
-            let (name, most, injected) = self.actor.pick(seed_faults(long));
+            let (fault, most) = self.actor.pick(FAULTS);
+            let fault = match long {
+                // The election may fail, too.
+                true => fault.replace("!leases", "*"),
+                false => fault.to_owned(),
+            };
+            let injected = InjectedFault::named(&fault)?;
             let lasts = !matches!(injected, InjectedFault::Moment(_));
             let time = self.actor.seconds(if long {
                 0.5..=11.0
@@ -115,18 +85,22 @@ impl SeedFaults<'_> {
                 0.2..=most.max(0.2)
             });
             oracle.violations.count("seed faults");
-            self.note_all(&format!("SEED: {name}"));
+            self.note_all(&format!("SEED: {fault}"));
             oracle.disturbances().seed.begin();
             let lasting = async {
                 self.agents.0.iter().for_each(|replica| replica.disturb());
                 self.actor.pause(time).await;
                 self.agents.0.iter().for_each(|replica| replica.disturb());
             };
+            if fault.starts_with("list|watch") {
+                self.world.seed.store().break_watches();
+            }
             injected.during(&self.world.seed, lasting).await;
             self.note_all("SEED: as before");
             let recovery = if long && lasts { HAND_OVER } else { RECOVERY };
             oracle.disturbances().seed.end(Instant::now() + recovery);
         }
+        Ok(())
     }
 
     /// Agents are killed, asked to end, suspended or cut off.

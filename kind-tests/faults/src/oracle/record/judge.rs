@@ -9,14 +9,14 @@ use super::{NodeState, SAMPLES, ShootRecord, keep};
 use crate::oracle::disturbances::DisturbanceSnapshot;
 use crate::oracle::truth::{Judgement, judge};
 use crate::oracle::violations::ViolationKind;
-use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
+use crate::pace::{BEAT, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
 use crate::shoot::STORE;
 use crate::writes::{ScaledDependent, WriteKind, write_kind, write_kind_in_two};
 
 /// An outage that is in doubt for so long is over.
 const PAUSE: Duration = Duration::from_secs(1);
 /// A clean outage is beyond doubt 0.25 s after the verdict is possible, and 0.4 s before the first
-/// node's end at worst. On a busy machine an answer within this time is in time all the same.
+/// node's end at worst. An answer within this time is in time all the same.
 const LATE: Duration = Duration::from_millis(1500);
 
 /// What the oracle finds.
@@ -38,38 +38,21 @@ pub struct Episode {
     /// When it was last beyond doubt.
     last: Instant,
     /// Whether nothing was wrong for a while before.
-    pub clean: bool,
+    clean: bool,
     /// When kube-controller-manager would give the first node up.
     first_end: Option<Instant>,
     /// When all was at 0 first.
     safe_at: Option<Instant>,
-    /// How late this machine was until then.
-    lag: Duration,
 }
 
 impl Episode {
-    /// Whether all was at 0 before the first node's end.
-    pub fn met_in_time(&self) -> bool {
-        let ends = self.safe_at.zip(self.first_end);
-        ends.is_some_and(|(safe, end)| safe <= end)
-    }
-
-    /// From its being beyond doubt to all being at 0.
-    pub fn latency(&self) -> Option<Duration> {
-        Some(self.safe_at?.saturating_duration_since(self.began))
-    }
-
     /// A clean outage must be met before the first node's end.
-    fn violation(&self) -> Option<Violation> {
-        let latency = self.latency()?;
-        if !self.clean || self.met_in_time() || latency <= LATE + self.lag {
-            return None;
-        }
-        let [latency, lag] = [latency, self.lag].map(|time| time.as_secs_f64());
-        let text = format!(
-            "all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late"
-        );
-        Some((ViolationKind::LateAnswers, text))
+    fn violation(&self, leeway: Duration) -> Option<Violation> {
+        let (safe, end) = self.safe_at.zip(self.first_end)?;
+        let latency = safe.saturating_duration_since(self.began);
+        let is_late = self.clean && safe > end && latency > LATE + leeway;
+        let text = format!("all was at 0 {latency:.1?} after the outage was beyond doubt");
+        is_late.then_some((ViolationKind::LateAnswers, text))
     }
 }
 
@@ -87,13 +70,13 @@ pub struct WatchdogWrite<'a> {
 }
 
 impl ShootRecord {
-    /// Judges the shoot as it is now, about ten times a second: what is found, and the outage that
+    /// Judges the shoot as it is now, about ten times a second: what is found, and whether an outage
     /// is over.
     pub fn tick(
         &mut self,
         disturbances: DisturbanceSnapshot,
         now: Instant,
-    ) -> (Vec<Violation>, Option<Episode>) {
+    ) -> (Vec<Violation>, bool) {
         let (judgement, api) = self.sample(disturbances, now);
         // Since when nothing has kept any prober from knowing and protecting, and the leader from
         // restoring.
@@ -104,14 +87,14 @@ impl ShootRecord {
         };
         let guarded = able(disturbances.guarded_since);
         let led = able(disturbances.clear_since);
-        let lag = disturbances.lag;
-        let over = self.follow(judgement, guarded, lag, now);
+        let leeway = disturbances.leeway;
+        let over = self.follow(judgement, guarded, now);
         let exposed = judgement.must_down && guarded.is_some() && !self.is_safe();
         let stuck = judgement.must_up && led.is_some() && !self.is_restored();
-        let exposed = self.exposed.lasted(exposed, DOWN_LIMIT + lag, now);
-        let stuck = self.stuck.lasted(stuck, UP_LIMIT + lag, now);
+        let exposed = self.exposed.lasted(exposed, DOWN_LIMIT + leeway, now);
+        let stuck = self.stuck.lasted(stuck, UP_LIMIT + leeway, now);
         let mut found = self.pods.tick(disturbances, now);
-        found.extend(over.and_then(|over| over.violation()));
+        found.extend(over.and_then(|over| over.violation(leeway)));
         for (kind, lasted, what, lacking) in [
             (
                 ViolationKind::MissedOutages,
@@ -136,7 +119,7 @@ impl ShootRecord {
         for (_, text) in &found {
             self.note(now, format!("ORACLE: {text}"));
         }
-        (found, over)
+        (found, over.is_some())
     }
 
     /// Judges by how it is now, and remembers that. Also since when the API server has answered.
@@ -173,16 +156,14 @@ impl ShootRecord {
         &mut self,
         judgement: Judgement,
         able: Option<Instant>,
-        lag: Duration,
         now: Instant,
     ) -> Option<Episode> {
         if !judgement.must_down {
             let over = self.episode.take_if(|episode| now - episode.last > PAUSE)?;
-            let latency = over.latency();
-            self.note(now, format!("outage over, all at 0 after {latency:.1?}"));
+            self.note(now, "outage over");
             return Some(over);
         }
-        let undisturbed = lag < BUSY && self.raised_at.is_none_or(|raised| now - raised >= CLEAN);
+        let undisturbed = self.raised_at.is_none_or(|raised| now - raised >= CLEAN);
         let safe = self.is_safe() && !self.dependents.is_empty();
         if self.episode.is_none() {
             let counted = self.nodes.values().filter(|node| node.counts);
@@ -196,16 +177,12 @@ impl ShootRecord {
                 clean,
                 first_end,
                 safe_at: None,
-                lag: Duration::ZERO,
             });
         }
         let episode = self.episode.as_mut()?;
         episode.last = now;
         if safe {
             episode.safe_at.get_or_insert(now);
-        }
-        if episode.safe_at.is_none_or(|safe| now - safe < PAUSE) {
-            episode.lag = episode.lag.max(lag);
         }
         // What happens later in it may excuse a late answer.
         episode.clean &= (able.is_some() && undisturbed) || episode.safe_at.is_some();
@@ -299,7 +276,7 @@ impl ShootRecord {
                 continue;
             };
             let late = arrived.saturating_duration_since(since.max(seed));
-            if late > STOP_DEADLINE + disturbances.lag {
+            if late > STOP_DEADLINE + disturbances.leeway {
                 let late = late.as_secs_f64();
                 let text = format!("is written {late:.1} s after the shoot {what}");
                 return Err((ViolationKind::DisobedientWrites, text));
@@ -358,6 +335,3 @@ fn node_line(name: &str, node: &NodeState, now: Instant) -> String {
     }
     line
 }
-
-#[cfg(test)]
-mod tests;

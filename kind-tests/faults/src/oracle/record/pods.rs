@@ -100,7 +100,7 @@ impl ControlPlanePods {
         let service = pod
             .needs
             .ok_or("nobody recreates it, or no selector asks for it")?;
-        if pod.crashing_since.is_none() && now > pod.crashed_until + disturbances.lag {
+        if pod.crashing_since.is_none() && now > pod.crashed_until + disturbances.leeway {
             return Err("it does not crash".into());
         }
         let (ready, since) = self.services[service];
@@ -111,7 +111,7 @@ impl ControlPlanePods {
         } else {
             since
         };
-        if now <= until + WAY + disturbances.lag {
+        if now <= until + WAY + disturbances.leeway {
             return Ok(());
         }
         let (not, for_so_long) = (if ready { "" } else { "not " }, (now - since).as_secs_f64());
@@ -136,7 +136,7 @@ impl ControlPlanePods {
             if ready
                 && watched
                 && !pod.reported
-                && waited > DELETED_WITHIN + disturbances.lag
+                && waited > DELETED_WITHIN + disturbances.leeway
                 && now < since + WINDOW
             {
                 pod.reported = true;

@@ -1,0 +1,228 @@
+//! Stories in words, for whole agents: what happens step by step, and what comes of it.
+//!
+//! ```text
+//! prober; probes 3; grace 300 s; cut; probes 8; written; grace 8 s; all held; found MissedOutages
+//! '- happens at once             '- what is so within a while, or else at once     '- by the oracle
+//! ```
+//! At the end of each story the oracle must have found nothing else, and nobody a credential.
+
+mod acts;
+mod checks;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use api_server::{FaultId, MemoryApi, Record};
+use nix::sys::signal::Signal;
+use serde_json::json;
+use testbed::PATIENCE;
+use testbed::agent::AgentKind;
+use testbed::log::tail;
+use testbed::page::SERVED;
+use tokio::time::{sleep, timeout};
+
+use self::acts::others;
+pub use self::checks::scales;
+use self::checks::{answered, soon};
+use crate::agents::replica::AgentReplica;
+use crate::agents::running::CutOff;
+use crate::life::{Life, on_paused_clock};
+use crate::options::SoakOptions;
+use crate::shoot::{DEPENDENTS, LEASES, SoakShoot, long};
+use crate::story::injected_fault::{number, seconds};
+use crate::story::life::set_grace;
+
+/// With it the first shoot has three nodes, two kube-controller-managers and one
+/// machine-controller-manager.
+const SEED: u64 = 40;
+/// Within this time an agent that is asked to stop has stopped (rule 85).
+const STOP: Duration = Duration::from_secs(5);
+
+/// What a story shows, and its steps.
+pub type Row = (&'static str, &'static str);
+
+/// Tells each story in a world of its own with so many shoots.
+pub fn tell(shoots: u16, rows: &[Row]) {
+    let mut wrong = Vec::new();
+    for &(what, story) in rows {
+        let told = on_paused_clock(SEED, async move || {
+            let mut script = Script::new(shoots, None).await?;
+            script.tell(story).await?;
+            script.end().await
+        });
+        wrong.extend(told.err().map(|error| format!("{what}: {error:#}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A story as far as it has been told.
+pub struct Script {
+    pub life: Life,
+    /// The first shoot.
+    shoot: Option<Arc<SoakShoot>>,
+    /// Flags and environment variables of agents that start from now on.
+    pub flags: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// The last fault, and whether the seed has it.
+    fault: Option<(bool, FaultId)>,
+    /// What the oracle is to find.
+    found: Vec<String>,
+}
+
+impl Script {
+    /// The beginning: all shoots are known, and nobody is at work.
+    pub async fn new(shoots: u16, binary: Option<&Path>) -> Result<Self> {
+        let options = SoakOptions {
+            binary: "none".into(),
+            duration: Duration::ZERO,
+            seed: SEED,
+            shoots,
+            rounds: 1,
+            leak: false,
+        };
+        let life = Life::new(&options, binary).await?;
+        let weeder = AgentKind::Weeder;
+        life.agents.configure(weeder, weeder.config())?;
+        for shoot in &life.world.shoots {
+            shoot.publish()?;
+        }
+        Ok(Self {
+            shoot: life.world.shoots.first().cloned(),
+            life,
+            flags: SERVED.map(str::to_owned).into(),
+            environment: Vec::new(),
+            fault: None,
+            found: Vec::new(),
+        })
+    }
+
+    /// Tells these steps.
+    pub async fn tell(&mut self, story: &'static str) -> Result<()> {
+        for step in story.split("; ") {
+            let told = self.step(step.trim()).await;
+            told.with_context(|| format!("at \"{step}\""))?;
+        }
+        Ok(())
+    }
+
+    /// Ends everything.
+    pub async fn end(self) -> Result<()> {
+        for replica in self.life.agents.0.iter().filter(|one| one.is_running()) {
+            replica.signal(Signal::SIGTERM);
+            timeout(STOP, replica.ended()).await??;
+        }
+        let events = json!(self.life.world.seed.store().list("events", None));
+        self.search("an Event", &events.to_string());
+        let expected = self.found;
+        let world = self.life.stop().await?;
+        let totals = world.oracle.violations.totals();
+        let mut found: Vec<_> = totals
+            .found
+            .keys()
+            .map(|kind| format!("{kind:?}"))
+            .collect();
+        // What is done in the name of a replica is missing in its records.
+        found.retain(|kind| {
+            expected.is_empty() || expected.contains(kind) || kind != "UntrueRecords"
+        });
+        ensure!(found == expected, "found {:#?}", totals.evidence);
+        Ok(())
+    }
+
+    fn shoot(&self) -> &Arc<SoakShoot> {
+        self.shoot.as_ref().expect("a world with a shoot")
+    }
+
+    fn seed(&self) -> &MemoryApi {
+        &self.life.world.seed
+    }
+
+    fn replica(&self, name: &str) -> &Arc<AgentReplica> {
+        let known = match name {
+            "prober" => "prober-a",
+            "standby" => "prober-b",
+            name => name,
+        };
+        let mut all = self.life.agents.0.iter();
+        all.find(|one| one.name == known).expect("a replica")
+    }
+
+    #[rustfmt::skip]
+    async fn step(&mut self, step: &'static str) -> Result<()> {
+        let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
+        let words: Vec<_> = rest.split(' ').collect();
+        match verb {
+            // Agents.
+            "prober" | "standby" | "weeder" => self.start(verb)?,
+            "stop" => { self.replica(rest).signal(Signal::SIGTERM); timeout(STOP, self.replica(rest).ended()).await??; }
+            "kill" => { self.replica(rest).signal(Signal::SIGKILL); self.replica(rest).ended().await?; }
+            "suspend" => self.replica(rest).cut(CutOff::All, true),
+            "resume" => self.replica(rest).cut(CutOff::All, false),
+            "flag" => self.flags.push(rest.to_owned()),
+            "config" => self.configure(rest)?,
+            "lease" => self.give_lease(words[0], words[1])?,
+            "only" => self.allow(Some((words[0], words[1])), None),
+            "also" => self.allow(None, Some((words[0], words[1]))),
+            // Time, and probes.
+            _ if rest == "s" => sleep(seconds(verb)?).await,
+            "probes" => answered(self.shoot().api.requests(), number(rest)?, |record| record.resource == LEASES).await?,
+            "alone" => { let asked = self.requests(); sleep(seconds(rest)?).await; ensure!(self.requests() == asked, "it was asked"); }
+            "frugal" => self.frugal(number(rest)?).await?,
+            "unasked" => ensure!(self.requests()[0] == 0 && self.life.world.owner.borrow().1 == 0, "it was asked"),
+            "wrote-nothing" => ensure!(self.seed().requests().writes() == 0, "no Lease, no Event"),
+            // The shoot.
+            "cut" | "heal" => self.shoot().update_record(|record, _| record.nodes.values_mut().for_each(|node| node.cut = verb == "cut")),
+            "grace" => set_grace(self.shoot(), seconds(words[0])?)?,
+            "hands" => self.leave_alone(rest == "off"),
+            "cluster" => self.change_cluster(rest)?,
+            "away" => self.be_away(seconds(words[0])?).await,
+            "pause" => self.pause(words[0], &words[1..].join(" "))?,
+            "owner" => self.life.world.owner.send_modify(|(says, _)| *says = ["here", "there"].into_iter().find(|name| *name == rest)),
+            "owned" => self.check_owner(rest)?,
+            "owner-asked" => self.owner_asked(number(rest)?).await?,
+            "apply-unreadable" => self.apply_unreadable(rest)?,
+            "apply" => drop(self.seed().store().apply(serde_json::from_str(rest)?)?),
+            // The dependents.
+            "others" => others(self.shoot(), rest)?,
+            "meanwhile" => self.meanwhile(rest)?,
+            "all" => for name in DEPENDENTS { self.until(name, rest).await? },
+            "kcm" | "mcm" | "ca" | "store" => self.until(long(verb), rest).await?,
+            "written" => { let names: Vec<_> = rest.split_terminator(' ').map(long).collect(); ensure!(self.written() == names, "{:?}", self.written()); }
+            "writes" => soon(step, async || { ensure!(self.written().len() >= number(rest)?, "{:?}", self.written()); Ok(()) }).await?,
+            "writers" => { let by = |record: &Record| scales(record) && record.user != self.replica(rest).name; ensure!(self.seed().requests().count(by) == 0 && !self.written().is_empty(), "or somebody else"); }
+            // Faults: of which requests to whom, and which.
+            "seed" | "shoot" => self.fail(verb == "seed", rest)?,
+            "met" => { let (is_seed, id) = self.fault.context("a fault")?; timeout(PATIENCE, self.api(is_seed).faults().met(id, number(rest)?)).await?; }
+            "hits" => { let (is_seed, id) = self.fault.context("a fault")?; let hits = self.api(is_seed).faults().hits(id); ensure!(hits == number::<u64>(rest)?, "{hits}"); }
+            "over" => self.end_faults(),
+            "answers" => { let answers = self.seed().requests().count(|record| record.status == words[0].parse().ok()); ensure!(answers == number::<usize>(words[1])?, "{answers}"); }
+            // Pods, by namespace and name, and the Services that they need.
+            "meanwhile-pod" => self.meanwhile_pod(words[0], words[1] == "replaced")?,
+            "crash" => self.crash(words[0], words.get(1).copied().unwrap_or("apiserver"))?,
+            "recover" => for ready in [false, true] { self.turn(&words, ready)? },
+            "ready" => self.turn(&words, true)?,
+            "unready" => self.turn(&words, false)?,
+            "service" => for service in [0, 1] { self.shoot().turn(service, rest == "up"); self.shoot().crash(service, true); },
+            "gone" => soon(step, async || { ensure!(!self.has(rest), "it is there"); Ok(()) }).await?,
+            "there" | "not-there" => ensure!(self.has(rest) == (verb == "there"), "it is not so"),
+            "lists" => { let lists = self.seed().requests().count(|record| record.verb == "list"); ensure!(lists == number::<usize>(rest)?, "{lists}"); }
+            // What is served and said.
+            "metric" => self.metric(rest).await?,
+            "page" => self.page(words[0], number(words[1])?, &words[2..].join(" ")).await?,
+            "status" => self.status(rest).await?,
+            "event" => self.event(words[0], &words[1..].join(" ")).await?,
+            "log" => soon(step, async || { ensure!(!tail(&self.life.log, 1, rest).is_empty(), "not yet"); Ok(()) }).await?,
+            // Wrongs, in the name of a replica.
+            "hang" => self.replica(rest).signal(Signal::SIGSTOP),
+            "go" => self.replica(rest).signal(Signal::SIGCONT),
+            "says" => tracing::info!(target: "prober", "{rest}"),
+            "patches" => self.patch(&words).await?,
+            "deletes" => self.delete(&words).await?,
+            "found" => self.found.push(rest.to_owned()),
+            _ => bail!("nobody knows what that is"),
+        }
+        Ok(())
+    }
+}

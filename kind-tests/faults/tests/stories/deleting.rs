@@ -1,0 +1,48 @@
+//! The fence before a DELETE of the weeder.
+
+use std::future::ready;
+
+use common::leader_election::Fence;
+use common::metrics::RequestCounter;
+use common::seed_client::{self, KubeconfigChoice};
+use common::transport::Dialer;
+use common::view::Key;
+use faults::life::on_paused_clock;
+use faults::script::Script;
+use weeder::delete::{DeleteResult, delete};
+use weeder_core::deletion::Deletion;
+use weeder_core::window::OpenReason;
+
+#[test]
+fn nothing_is_sent_through_a_closed_fence() {
+    let told = on_paused_clock(1, async || {
+        let script = Script::new(0, None).await?;
+        let world = script.life.world.clone();
+        let dialer = Dialer::new(move |address| ready(world.dial(&address)));
+        let file = script.life.agents.0[2].start.kubeconfig.clone();
+        let (choice, counter) = (
+            KubeconfigChoice::path(Some(&file)),
+            RequestCounter::default(),
+        );
+        let client = seed_client::connect(dialer, choice, &counter).await?;
+        let deletion = Deletion {
+            pod: Key {
+                namespace: "a".into(),
+                name: "p".into(),
+            },
+            uid: "1".into(),
+            resource_version: "1".into(),
+            service: "etcd-main-client".into(),
+            cause: OpenReason::Recovery,
+        };
+        let requests = script.life.world.seed.requests();
+        let before = requests.total();
+        let closed = delete(client, &Fence::always_closed(), &deletion).await;
+        assert_eq!(
+            (closed, requests.total()),
+            (DeleteResult::NotLeading, before)
+        );
+        Ok(())
+    });
+    told.expect("a story");
+}

@@ -1,0 +1,79 @@
+//! Metrics and health of both agents.
+
+use std::collections::BTreeSet;
+
+use faults::life::on_paused_clock;
+use faults::script::{Script, tell};
+use testbed::page::address;
+
+#[test]
+#[rustfmt::skip]
+fn metrics_and_health_are_served() {
+    tell(1, &[
+        ("neither a seed that knows no Machines (D-55) nor a kind that does not exist hinders readiness",
+         r#"seed get * /apis: answers {"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[]}]}; seed list machines: 404; config dependentResourceInfos: => dependentResourceInfos:\n- {ref: {kind: Nothing, name: nothing, apiVersion: none.example.org/v1}, optional: true, scaleUp: {}, scaleDown: {}}; prober; metric dwd_seed_known 1; page /healthz 200 [+]probes ok; page /readyz 200 [+]seed ok; page /readyz 200 [+]requests ok; cut; probes 8; written"#),
+        ("an outage and its end",
+         r#"prober; metric dwd_shoots{state="probed"} 1; metric dwd_leases{state="candidate"} 3; cut; all held; metric dwd_scale_operations_total{direction="down",kind="Deployment",name="kube-controller-manager",result="written"} 1; metric dwd_held_down{kind="Deployment",name="kube-controller-manager"} 1; metric dwd_leases{state="expired"} 3; metric rest_client_requests_total{code="200",method="PATCH" 5; event ScaledDown kube-controller-manager; event ScaledDown "type":"Warning"; event ScaledDown "namespace":"garden"; event ScaledDown shoot--soak--000; heal; all up"#),
+        ("a dry run counts once what it would write, and writes nothing",
+         r#"flag --dry-run; hands off; prober; probes 3; cut; metric dwd_leases{state="expired"} 3; probes 2; metric dwd_dry_run_writes_total{direction="down",kind="Deployment",name="kube-controller-manager"} 1; others kcm held; heal; metric dwd_leases{state="expired"} 0; probes 2; metric dwd_dry_run_writes_total{direction="up",kind="Deployment",name="kube-controller-manager"} 1; wrote-nothing"#),
+    ]);
+    tell(0, &[
+        ("a weeder is live and ready", "weeder; metric dwd_seed_known 1; page /healthz 200 [+]weeding ok; page /readyz 200 [+]watches ok"),
+        ("a dry run of it counts each pod once, and deletes nothing",
+         r#"flag --dry-run; weeder; metric dwd_seed_known 1; recover a; crash a/p; metric dwd_weeder_deletions_total{result="dry_run"} 1; crash a/q; metric dwd_weeder_deletions_total{result="dry_run"} 2; crash a/r; metric dwd_weeder_deletions_total{result="dry_run"} 3; wrote-nothing"#),
+    ]);
+}
+
+#[test]
+fn each_metric_is_documented_and_each_documented_one_served() {
+    // What is shown only where nothing is written, or where a controller cannot be scaled.
+    let absent = ["dwd_dry_run_writes_total", "dwd_left_behind_total"];
+    for (title, story, absent) in [
+        (
+            "Prober",
+            r#"flag --metrics-per-shoot; prober; probes 3; metric dwd_shoot_leases{shoot="shoot--soak--000",state="candidate"} 3; cut; all held"#,
+            &absent[..],
+        ),
+        ("Weeder", "weeder; metric dwd_seed_known 1", &[]),
+    ] {
+        let shown = on_paused_clock(40, async move || {
+            let mut script = Script::new(1, None).await?;
+            script.tell(story).await?;
+            let shown = script.metrics().await?.types;
+            script.end().await?;
+            Ok(shown)
+        });
+        let shown = shown.expect("a story");
+        let sections = include_str!("../../../../docs/metrics.md").split("\n## ");
+        let ours = sections
+            .filter(|section| section.starts_with(title) || section.starts_with("Both agents"));
+        let name = |line: &'static str| line.strip_prefix("| `")?.split(['`', '{']).next();
+        let documented: BTreeSet<_> = ours.flat_map(str::lines).filter_map(name).collect();
+        let shown = shown
+            .keys()
+            .map(String::as_str)
+            .chain(absent.iter().copied());
+        assert_eq!(shown.collect::<BTreeSet<_>>(), documented, "{title}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_open_metrics_whatever_is_accepted() {
+    let mut script = Script::new(1, None).await.expect("a world");
+    script.tell("prober; probes 3").await.expect("a story");
+    let address = address(&script.life.log, "/metrics").expect("it serves");
+    let url = format!("http://{address}/metrics");
+    for accept in [
+        "text/plain;version=0.0.4",
+        "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+    ] {
+        let request = reqwest::Client::new().get(&url).header("accept", accept);
+        let answer = request.send().await.expect("an answer");
+        let expected = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        assert_eq!(answer.headers()["content-type"], expected);
+        let text = answer.text().await.expect("text");
+        let is_shoot_a_label = text.contains("shoot--soak");
+        assert!(text.ends_with("# EOF\n") && !is_shoot_a_label, "{text}");
+    }
+    script.end().await.expect("nothing is wrong");
+}

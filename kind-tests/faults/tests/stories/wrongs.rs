@@ -1,0 +1,33 @@
+//! Each wrong is found by the oracle as what it is.
+
+use faults::script::tell;
+
+#[test]
+#[rustfmt::skip]
+fn what_is_done_wrong_is_found_as_what_it_is() {
+    tell(1, &[
+        ("a healthy shoot is scaled down", "prober; 20 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
+        ("one whose API server was away, for its nodes too, and is just back",
+         "prober; 20 s; away 9 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
+        ("one whose nodes have long been back", "prober; 20 s; cut; 4 s; heal; 8 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
+        ("an outage is too young", "prober; 20 s; cut; 1 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
+        ("a shoot is restored in an outage", "prober; 20 s; cut; all held; 8 s; patches prober kcm 2; found WrongRestores"),
+        ("0 is remembered", "prober; 20 s; cut; all held; patches prober kcm 0 0 held; found WrongMemories"),
+        ("the marker is missing", "prober; 20 s; cut; 6.5 s; patches prober kcm 0 2; found WrongMemories"),
+        ("a shoot is written that is to be left alone", "prober; 20 s; hands off; 3 s; patches prober kcm 0 2 held; found DisobedientWrites"),
+        ("without the lead is restored what carries no marker",
+         "prober; 10 s; standby; 20 s; others kcm 0; patches standby kcm 1; found LeaderlessWrites"),
+        ("without the lead is restored soon after an outage",
+         "prober; 10 s; standby; 20 s; cut; all held; 8 s; hang prober; heal; 3 s; patches standby kcm 2; found LeaderlessWrites"),
+        ("an outage is missed", "prober; 20 s; hang prober; cut; 40 s; found MissedOutages"),
+        ("an outage is answered late", "prober; 30 s; cut; 3 s; hang prober; 6.5 s; go prober; all held; heal; 10 s; found LateAnswers"),
+        ("a shoot is not restored", "prober; 20 s; cut; all held; hang prober; heal; 60 s; found NotRestored"),
+        ("a record says what was not so: the leader ascribes to others what is done in its name",
+         "prober; 20 s; cut; all held; others kcm 2; patches prober kcm 0 2 held; 4 s; heal; all up; 30 s; found UntrueRecords"),
+        ("a pod is deleted that must stay", "weeder; 20 s; deletes weeder bare; found WrongDeletions"),
+        ("one is deleted without the lead", "weeder; 20 s; hang weeder; 12 s; deletes weeder bare; found LeaderlessWrites; found WrongDeletions"),
+        ("a crash-looping pod is left alone", "weeder; 20 s; service down; 4 s; hang weeder; service up; 11 s; found NotWeeded"),
+        ("a request is forbidden", "only get pods; prober; 10 s; found ForbiddenRequests"),
+        ("a credential is logged", "says soak-prober-a-token; found ProcessFailures"),
+    ]);
+}
