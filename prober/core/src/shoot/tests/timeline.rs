@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::lease::{LeaseRecord, LeaseUid};
-use crate::tests::scene::{env, span, wall};
+use crate::tests::scene::{env, lease, span, wall};
 use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 
 /// The nodes' last renewals are 100.0, 100.1 and 100.2 s after the start, and with the second an
@@ -257,8 +256,10 @@ impl Timeline {
     }
 
     fn follow(&mut self, actions: Vec<Action>) {
-        let mut pending: VecDeque<_> = actions.into();
+        let (mut pending, mut count) = (VecDeque::from(actions), 0);
         while let Some(action) = pending.pop_front() {
+            count += 1;
+            assert!(count < 1000, "a hot loop: {action:?}");
             pending.extend(self.carry_out(action));
         }
     }
@@ -336,12 +337,7 @@ impl Timeline {
         let mut leases = LeaseList::default();
         for number in 0..self.nodes.count {
             let renewed = self.nodes.renewed(number, now);
-            leases.push(LeaseRecord {
-                name: &Nodes::name(number),
-                uid: LeaseUid::default(),
-                renew_time: Some(wall(renewed + self.nodes.ahead)),
-                duration_seconds: Some(40),
-            });
+            leases.push(lease(&Nodes::name(number), renewed + self.nodes.ahead));
         }
         self.take(Input::Leases(times, leases))
     }

@@ -27,8 +27,8 @@ fn unscalable_is_tried_again() {
         once it is known | outage, with aux, aux unknown; 70 mark, nodes back; 12 aux held; 37 | aux: 22 1
         also long after the others are back | outage, with aux, aux unknown; 70 mark, nodes back; 800 aux held; 825 | aux: 800 1
         each turn of the verdict says so | outage, with aux, aux unknown; 70 mark, nodes back; 200 silent from 205 s; 235 nodes back; 250 | failed from 200: 230.301 aux Down, 231.501 aux Down, 233.701 aux Down, 237.901 aux Up, 238.901 aux Up, 240.901 aux Up, 244.901 aux Up
-        in an outage it is said rarely | outage, with aux; 70 mark, nodes back; 200 aux unknown, silent from 205 s; 550 aux running; 556 | failed: 230.301 aux Down, 231.501 aux Down, 233.701 aux Down, 237.901 aux Down, 246.101 aux Down, 262.301 aux Down, 294.501 aux Down, 358.701 aux Down, 486.901 aux Down; aux from 550: 550 0
-        and where it is refused | outage, with aux; 70 mark, nodes back; 200 refuse aux, silent from 205 s; 550 refuse nothing, aux running; 556 | failed: 230.301 aux Down, 231.501 aux Down, 233.701 aux Down, 237.901 aux Down, 248.301 aux Down, 269.101 aux Down, 305.501 aux Down, 373.101 aux Down, 503.101 aux Down; aux from 550: 554.901 0
+        in an outage it is said rarely | outage, with aux; 70 mark, nodes back; 200 aux unknown, silent from 205 s; 550 aux running; 556 | failed from 250: 262.301 aux Down, 294.501 aux Down, 358.701 aux Down, 486.901 aux Down; aux from 550: 550 0
+        and where it is refused | outage, with aux; 70 mark, nodes back; 200 refuse aux, silent from 205 s; 550 refuse nothing, aux running; 556 | failed from 250: 269.101 aux Down, 305.501 aux Down, 373.101 aux Down, 503.101 aux Down; aux from 550: 554.901 0
         ",
     );
 }
