@@ -22,7 +22,6 @@ fn api_server_takes_every_object() -> Result<()> {
         let plane = bed.start_control_plane("deploy").await?;
         let api = plane.api();
         furnish(api).await?;
-        let mut pods = 0;
         for name in overlays()? {
             for (key, object) in &overlay(&name)? {
                 dry_run(api, object)
@@ -32,11 +31,9 @@ fn api_server_takes_every_object() -> Result<()> {
                     dry_run(api, &pod(object))
                         .await
                         .with_context(|| format!("{name}: the pod of {key}"))?;
-                    pods += 1;
                 }
             }
         }
-        ensure!(pods >= 8, "only {pods} pods");
 
         // It would have said so: what is wrong is refused.
         let objects = overlay("everything")?;

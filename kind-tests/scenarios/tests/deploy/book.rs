@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 
 use crate::repository;
+use crate::tools::shell;
 
 /// What pages tell people to run, by page and in order: blocks of shell, and commands within the text.
 /// A run-book is called as its alert, others by their path.
@@ -13,20 +14,10 @@ use crate::repository;
 /// When a page cannot be read, or there are too few to be true.
 pub fn blocks() -> Result<BTreeMap<String, Vec<String>>> {
     let mut pages = BTreeMap::new();
-    for folder in ["", "docs/", "docs/run-books/"] {
-        for entry in std::fs::read_dir(repository::path(folder))? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if let Some(page) = name.strip_suffix(".md") {
-                let page = match page.strip_prefix("DependencyWatchdog") {
-                    Some(alert) => alert.to_owned(),
-                    None => format!("{folder}{page}"),
-                };
-                pages.insert(
-                    page,
-                    blocks_of(&repository::text(&format!("{folder}{name}"))?),
-                );
-            }
-        }
+    for file in shell("ls *.md docs/*.md docs/run-books/*.md", &[])?.lines() {
+        let page = file.replace("docs/run-books/DependencyWatchdog", "");
+        let page = page.trim_end_matches(".md").to_owned();
+        pages.insert(page, blocks_of(&repository::text(file)?));
     }
     pages.retain(|_, blocks| !blocks.is_empty());
     ensure!(pages.len() > 30, "only {:?}", pages.keys());
