@@ -36,7 +36,8 @@ fn healthy_shoots_cost_one_request_a_probe() {
             "requests on the seed per probe",
         ],
     );
-    assert!(figure("probes") >= 6.0);
+    // Of three shoots, once a second each at most.
+    assert!((6.0..=20.0).contains(&figure("probes")));
     assert!(figure("high-water mark of memory, MiB") > 1.0);
 }
 
