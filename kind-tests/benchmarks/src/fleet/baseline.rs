@@ -83,9 +83,10 @@ pub async fn run(options: BaselineOptions) -> Result<()> {
                     .header(ACCEPT, "application/vnd.kubernetes.protobuf")
                     .header(AUTHORIZATION, "Bearer admin")
                     .body(Empty::<Bytes>::new())?;
-                let mut body = client.request(request).await?.into_body();
-                while let Some(frame) = body.frame().await {
-                    drop(frame?);
+                // What fails is seen as a request that is missing at the server.
+                if let Ok(answer) = client.request(request).await {
+                    let mut body = answer.into_body();
+                    while let Some(Ok(_)) = body.frame().await {}
                 }
             }
         });
