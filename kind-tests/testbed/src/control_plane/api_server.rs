@@ -162,8 +162,8 @@ impl ApiServer {
             );
             self.api.get("/api/v1/namespaces/default").await
         });
-        ready.await.with_context(|| self.process().tail(5))?;
-        Ok(())
+        let said = || self.process().tail(5);
+        ready.await.map(drop).with_context(said)
     }
 
     /// The process, to be stopped, continued or killed.

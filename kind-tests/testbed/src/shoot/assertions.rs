@@ -51,19 +51,14 @@ impl ShootCluster {
         asked
     }
 
-    /// Probes so far: lists of leases that were answered.
-    pub fn probes(&self) -> usize {
-        let mut probes = self.asked();
-        probes.retain(|asked| asked.resource == "leases" && asked.code == 200);
-        probes.len()
-    }
-
-    /// Waits for this many complete probes more. One more than that is awaited: the first may have
-    /// been under way.
+    /// Waits for this many complete probes more: lists of leases that were answered. One more than
+    /// that is awaited: the first may have been under way.
     pub async fn after_probes(&self, count: usize) -> Result<()> {
-        let begin = self.probes();
+        let is_probe = |asked: &&Asked| asked.resource == "leases" && asked.code == 200;
+        let probes = || self.asked().iter().filter(is_probe).count();
+        let begin = probes();
         self.eventually("more probes", async || {
-            let more = self.probes() - begin;
+            let more = probes() - begin;
             ensure!(more > count, "{more} of {count}");
             Ok(())
         })
@@ -164,10 +159,8 @@ impl ShootCluster {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../artefacts");
         let kept = folder.join(format!("{namespace}.log"));
         let _ = std::fs::create_dir_all(folder).and_then(|()| std::fs::copy(&log, &kept));
-        let asked = self.asked();
         format!(
-            "--- {namespace}\nlast requests to the shoot: {:#?}\nhistory:\n{}\nthe prober's log about it, kept as {}:\n{}",
-            &asked[asked.len().saturating_sub(4)..],
+            "--- {namespace}\nhistory:\n{}\nthe prober's log about it, kept as {}:\n{}",
             lines(&self.history()),
             kept.display(),
             tail(&log, 25, namespace),
