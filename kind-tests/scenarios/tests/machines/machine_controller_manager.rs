@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::Value;
+use testbed::control_plane::reserve_port;
 use testbed::objects::object;
 use testbed::process::{Program, words};
 use testbed::{go_programs, reaper};
@@ -40,22 +41,25 @@ pub fn machine_controller_manager(
     std::fs::write(folder.join("shoot"), shoot)?;
     let args = format!(
         "--control-kubeconfig={0}/seed --target-kubeconfig={0}/shoot --namespace={namespace} \
-         --address=127.0.0.1 --port=0 --leader-elect=false --v=3",
+         --address=127.0.0.1 --leader-elect=false --v=3",
         folder.display()
     );
     // The provider of this part knows the VMs.
     let (vms, timeout) = (vms.display(), HEALTH_TIMEOUT.as_secs());
     let machine_args = format!("{args} --vms={vms} --machine-health-timeout={timeout}s");
-    let part = |name: &str, args: &str| Program {
-        name: name.to_owned(),
-        path: programs.join(name),
-        args: words(args),
-        environment: Vec::new(),
-        log: folder.join(format!("{name}.log")),
+    let part = |name: &str, args: &str| {
+        let port = reserve_port(0)?.local_addr()?.port();
+        anyhow::Ok(Program {
+            name: name.to_owned(),
+            path: programs.join(name),
+            args: words(&format!("{args} --port={port}")),
+            environment: Vec::new(),
+            log: folder.join(format!("{name}.log")),
+        })
     };
     // Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for Machines.
     Ok(vec![
-        part("machine-controller-manager", &args),
-        part("machine-controller", &machine_args),
+        part("machine-controller-manager", &args)?,
+        part("machine-controller", &machine_args)?,
     ])
 }
