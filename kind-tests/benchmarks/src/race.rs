@@ -21,8 +21,9 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use futures::future::{join, try_join_all};
 use rand::random;
+use testbed::agent::RunningAgent;
 use testbed::gardener::KCM;
-use testbed::{Prober, Testbed};
+use testbed::{Testbed, start_prober};
 use tokio::time::sleep;
 
 use crate::fleet::fill::{DEPENDENTS, fill_seed};
@@ -117,7 +118,7 @@ pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
         grace: USUAL_GRACE,
     };
     let load = fill_seed(seed.api(), plan, 0).await?;
-    let start = async || Prober::start(&seed, prober_config(options.grace)).await;
+    let start = async || start_prober(&seed, prober_config(options.grace)).await;
     let mut probers = Vec::new();
     while probers.len() < options.replicas {
         probers.push(start().await?);
@@ -162,7 +163,7 @@ pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
 /// prober, at a moment that is a random one in each.
 async fn round(
     shoots: &mut [RaceShoot],
-    probers: &mut Vec<Prober>,
+    probers: &mut Vec<RunningAgent>,
     kill: bool,
 ) -> Result<Vec<Trial>> {
     try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;

@@ -24,7 +24,8 @@ pub fn tally(record: &mut DemoRecord, world: &DemoWorld, scene: &DemoScene) {
         record.note(name, count as f64);
     }
     let states = cut_off.deployments();
-    let states: Vec<String> = states.map(|(name, one)| format!("{name} {one}")).collect();
+    let states = states.map(|(name, one)| format!("{name} {}/{} ready", one.replicas, one.ready));
+    let states: Vec<_> = states.collect();
     record.words.extend([
         ("states", states.join(", ")),
         ("minutes", format!("{:.1}", scene.now / 60.0)),

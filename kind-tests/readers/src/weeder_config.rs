@@ -89,16 +89,13 @@ fn unknown_keys(refusal: &ConfigError) -> Vec<String> {
 fn pods() -> Vec<PodLabels> {
     let mut pods = vec![PodLabels::new()];
     for key in ["app", "role", "example.org/app"] {
-        let with = |pod: &PodLabels, value: &str| {
-            let label = [(key.to_owned(), value.to_owned())];
-            pod.clone().into_iter().chain(label).collect()
+        let with = |pod: PodLabels| {
+            [None, Some("api"), Some("etcd"), Some("main"), Some("")].map(|value| {
+                let label = value.map(|value: &str| (key.to_owned(), value.to_owned()));
+                pod.clone().into_iter().chain(label).collect()
+            })
         };
-        let values = ["api", "etcd", "main", ""];
-        let labelled = pods
-            .iter()
-            .flat_map(|pod| values.map(|value| with(pod, value)));
-        let labelled: Vec<_> = labelled.collect();
-        pods.extend(labelled);
+        pods = pods.into_iter().flat_map(with).collect();
     }
     pods
 }

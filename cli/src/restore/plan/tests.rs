@@ -5,18 +5,25 @@ use prober_core::replicas::{Marks, Observed};
 
 use super::*;
 
-fn dependents() -> Vec<Dependent> {
-    parse(include_str!("../../../../config/prober.yaml"))
-        .expect("Gardener's own")
-        .config
-        .dependents
-}
+/// Replicas, remembered replicas and marks of kube-controller-manager, machine-controller-manager
+/// and cluster-autoscaler, and what becomes of each, in the order of their levels.
+const PLANS: &str = "\
+0 2 held, 0 3 held, 0 many held => to 2, to 3 after 30s, to 1
+0 2 held, 0 3, 1 - => to 2, stays, stays
+2 2 held, 0 3 held ignored, 0 - ignored => loses its marker, loses its marker, stays
+unknown, absent, 0 2 held => is unknown, stays, to 2";
 
-fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> DependentState {
+fn state(words: &str) -> DependentState {
+    let words: Vec<_> = words.split(' ').collect();
+    let replicas = match words[0] {
+        "unknown" => return DependentState::Unknown,
+        "absent" => return DependentState::Absent,
+        replicas => replicas.parse().expect("a number"),
+    };
     let marks = Marks {
-        replicas: memory.map(str::to_owned),
-        held_down,
-        ignored: false,
+        replicas: Some(words[1].to_owned()).filter(|memory| memory != "-"),
+        held_down: words.contains(&"held"),
+        ignored: words.contains(&"ignored"),
     };
     DependentState::Present(Arc::new(Observed {
         replicas,
@@ -26,96 +33,28 @@ fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> DependentSt
     }))
 }
 
-fn ignored(mut dependent: DependentState) -> DependentState {
-    if let DependentState::Present(observed) = &mut dependent {
-        Arc::make_mut(observed).marks.ignored = true;
+fn shown(step: &PlannedStep) -> String {
+    match (step.writes, step.restored_to) {
+        (true, Some(replicas)) if step.delay_seconds == 0.0 => format!("to {replicas}"),
+        (true, Some(replicas)) => format!("to {replicas} after {}s", step.delay_seconds),
+        (true, None) => "loses its marker".to_owned(),
+        (false, _) if step.is_unknown() => "is unknown".to_owned(),
+        (false, _) => "stays".to_owned(),
     }
-    dependent
-}
-
-/// Name, whether it is written, and what to.
-fn planned(observed: &[DependentState]) -> Vec<(String, bool, Option<i32>)> {
-    // With machine-controller-manager in the first place: levels decide, and not places.
-    let mut dependents = dependents();
-    dependents.swap(0, 1);
-    let dependents = dependents.iter().zip(observed.iter().cloned()).collect();
-    plan(dependents)
-        .into_iter()
-        .map(|step| (step.dependent.resource.name, step.writes, step.restored_to))
-        .collect()
-}
-
-fn all(writes: [(bool, Option<i32>); 3]) -> Vec<(String, bool, Option<i32>)> {
-    let names = [
-        "kube-controller-manager",
-        "machine-controller-manager",
-        "cluster-autoscaler",
-    ];
-    names
-        .into_iter()
-        .zip(writes)
-        .map(|(name, (writes, to))| (name.to_owned(), writes, to))
-        .collect()
 }
 
 #[test]
 fn what_is_held_down_comes_back_by_level_to_what_is_remembered_or_to_1() {
-    let states = [
-        observed(0, Some("3"), true),
-        observed(0, Some("2"), true),
-        observed(0, Some("many"), true),
-    ];
-    let expected = all([(true, Some(2)), (true, Some(3)), (true, Some(1))]);
-    assert_eq!(planned(&states), expected);
-}
-
-#[test]
-fn what_is_at_0_without_the_marker_stays_there() {
-    let states = [
-        observed(0, Some("3"), false),
-        observed(0, Some("2"), true),
-        observed(1, None, false),
-    ];
-    assert_eq!(
-        planned(&states),
-        all([(true, Some(2)), (false, None), (false, None)])
-    );
-}
-
-#[test]
-fn what_runs_or_is_to_be_left_alone_loses_its_marker_and_keeps_its_replicas() {
-    let states = [
-        ignored(observed(0, Some("3"), true)),
-        observed(2, Some("2"), true),
-        ignored(observed(0, None, false)),
-    ];
-    assert_eq!(
-        planned(&states),
-        all([(true, None), (true, None), (false, None)])
-    );
-}
-
-#[test]
-fn what_could_not_be_read_is_not_taken_for_healthy() {
-    let states = [
-        DependentState::Unknown,
-        DependentState::Absent,
-        observed(0, Some("2"), true),
-    ];
-    let dependents = dependents();
-    let plan = plan(dependents.iter().zip(states).collect());
-    let shown: Vec<_> = plan
-        .iter()
-        .map(|step| (step.is_unknown(), step.writes))
-        .collect();
-    assert_eq!(shown, [(true, false), (false, false), (false, true)]);
-}
-
-#[test]
-fn the_wait_of_a_level_is_shown() {
-    let states = [(); 3].map(|()| observed(0, Some("1"), true));
-    let dependents = dependents();
-    let plan = plan(dependents.iter().zip(states).collect());
-    let delays: Vec<_> = plan.iter().map(|step| step.delay_seconds).collect();
-    assert_eq!(delays, [0.0, 30.0, 0.0]);
+    let gardeners = parse(include_str!("../../../../config/prober.yaml"));
+    let dependents = gardeners.expect("Gardener's own").config.dependents;
+    for (states, expected) in PLANS.lines().filter_map(|row| row.split_once(" => ")) {
+        let mut states: Vec<_> = dependents
+            .iter()
+            .zip(states.split(", ").map(state))
+            .collect();
+        // Levels decide, and not places.
+        states.swap(0, 1);
+        let planned: Vec<_> = plan(states).iter().map(shown).collect();
+        assert_eq!(planned.join(", "), expected);
+    }
 }

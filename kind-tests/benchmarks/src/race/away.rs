@@ -17,7 +17,7 @@ use chrono::{TimeDelta, Utc};
 use clap::Args;
 use futures::future::try_join_all;
 use rand::{RngExt, random};
-use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, Testbed};
+use testbed::{ProberConfig, ShootCluster, ShootPlan, Testbed, start_prober};
 use tokio::time::sleep;
 
 use super::shoot::{are_fresh, plan};
@@ -58,7 +58,7 @@ pub async fn run(bed: &'static Testbed, options: AwayOptions) -> Result<()> {
         shoot.set_nodes(nodes, || beat.mul_f64(random())).await?;
         shoots.push(shoot);
     }
-    let start = async || Prober::start(&seed, ProberConfig::gardener()).await;
+    let start = async || start_prober(&seed, ProberConfig::gardener()).await;
     let _probers = [start().await?, start().await?];
     progress("waiting until every stamp has been seen to change");
     sleep(WATCHED).await;

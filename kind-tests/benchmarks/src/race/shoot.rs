@@ -10,13 +10,13 @@ use chrono::{TimeDelta, Utc};
 use futures::future::try_join_all;
 use rand::{RngExt, random};
 use serde_json::json;
-use testbed::control_plane::ControllerManager;
 use testbed::followed::{Followed, unknown_nodes};
 use testbed::gardener::{KCM, node};
 use testbed::objects::items;
 use testbed::seed::READY_AFTER;
 use testbed::{
     DeploymentPod, SeedCluster, ShootCluster, ShootPlan, Testbed, WebService, eventually,
+    kube_controller_manager,
 };
 use tokio::time::{Instant, sleep};
 
@@ -55,10 +55,10 @@ impl RaceShoot {
         let name = format!("lane-{lane}");
         let shoot = ShootCluster::create(bed, seed, &name, plan(grace)).await?;
         let (programs, api) = (bed.programs().await?, shoot.plane.api());
-        let manager = ControllerManager::new(&programs, shoot.plane.admin_kubeconfig(), grace)?;
+        let manager = kube_controller_manager(&programs, shoot.plane.admin_kubeconfig(), grace)?;
         Ok(Self {
             ever_unknown: unknown_nodes(api),
-            manager: DeploymentPod::start(&shoot, KCM, manager),
+            manager: DeploymentPod::start(&shoot, KCM, vec![manager]),
             service: WebService::create(api).await?,
             shoot,
             grace,
@@ -107,7 +107,7 @@ impl RaceShoot {
         eventually("a node that is not ready is tainted", async || {
             let taints = api.get(&path).await?["spec"]["taints"].take();
             let is_tainted = items(&taints).any(|taint| taint["effect"] == "NoExecute");
-            ensure!(is_tainted, "{}", self.manager.program().await.tail(5));
+            ensure!(is_tainted, "{taints}");
             Ok(())
         })
         .await

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use testbed::agent::RunningAgent;
 use testbed::page::page;
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{ProberConfig, ShootCluster, ShootPlan, eventually, scenario, start_prober};
@@ -58,7 +59,7 @@ async fn chromium(folder: &Path, args: &[&str]) -> Result<String> {
 /// Looks at the page by night and by day, in every width. Whatever the window, all of it is seen
 /// without moving sideways, nothing is run, and nothing fetched from elsewhere; and these words can
 /// be read. Its height in a README.
-async fn look(folder: &Path, prober: &Prober, words: &[&str]) -> Result<u64> {
+async fn look(folder: &Path, prober: &RunningAgent, words: &[&str]) -> Result<u64> {
     std::fs::write(folder.join("look.html"), LOOK)?;
     let (_, page) = page(prober.log_file(), "/statusz").await?;
     std::fs::write(folder.join("page.html"), page)?;
