@@ -28,15 +28,15 @@ for folder; do rm -rf -- "$folder"; done
 "#;
 
 static PIPE: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
-    let mut shell = Command::new("sh")
+    let shell = Command::new("sh")
         .args(["-c", SCRIPT])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0)
-        .spawn()
-        .expect("there is a shell");
-    Mutex::new(shell.stdin.take().expect("a pipe was asked for"))
+        .spawn();
+    let pipe = shell.ok().and_then(|shell| shell.stdin);
+    Mutex::new(pipe.expect("there is a shell"))
 });
 
 fn tell(line: &str) -> Result<()> {

@@ -232,7 +232,7 @@ impl TestShoot {
                 let when = if once.is_empty() { when } else { when.once() };
                 self.api.faults().add(when, fault_of(fault));
             }
-            _ => panic!("{event}"),
+            _ => unreachable!("no such event: {event}"),
         }
         String::new()
     }

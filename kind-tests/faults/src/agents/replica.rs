@@ -87,7 +87,6 @@ impl AgentReplica {
         User {
             name: self.name.to_owned(),
             rules: user.rules.map(|rules| [rules, vec![stores]].concat()),
-            ..user
         }
     }
 
