@@ -30,13 +30,13 @@ pub fn pod(
     health: PodHealth,
 ) -> Value {
     let owners = owner.map_or(String::new(), |owner| {
-        format!("{{apiVersion: apps/v1, kind: ReplicaSet, name: {owner}, uid: {owner}, controller: true}}")
+        format!("{{apiVersion: apps/v1, kind: ReplicaSet, name: '{owner}', uid: '{owner}', controller: true}}")
     });
     let mut pod = object(&format!(
         r#"
 apiVersion: v1
 kind: Pod
-metadata: {{name: {name}, namespace: "{namespace}", labels: {labels}, ownerReferences: [{owners}]}}
+metadata: {{name: "{name}", namespace: "{namespace}", labels: {labels}, ownerReferences: [{owners}]}}
 spec:
   containers:
   - {{name: c, image: example.org/c, args: [--leader-elect=true], resources: {{requests: {{cpu: 100m}}}}}}
@@ -71,7 +71,7 @@ pub fn slice(namespace: &str, service: &str, ready: bool) -> Value {
         r#"
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {{name: {service}, namespace: "{namespace}", labels: {{kubernetes.io/service-name: {service}}}}}
+metadata: {{name: "{service}", namespace: "{namespace}", labels: {{kubernetes.io/service-name: "{service}"}}}}
 addressType: IPv4
 ports: []
 endpoints: [{{addresses: [10.0.0.1], conditions: {{ready: {ready}}}}}]

@@ -143,13 +143,13 @@ pub fn deployment(namespace: &str, name: &str, replicas: i64) -> Value {
         r#"
 apiVersion: apps/v1
 kind: Deployment
-metadata: {{name: {name}, namespace: "{namespace}", labels: {{app: {name}}}}}
+metadata: {{name: "{name}", namespace: "{namespace}", labels: {{app: "{name}"}}}}
 spec:
   replicas: {replicas}
-  selector: {{matchLabels: {{app: {name}}}}}
+  selector: {{matchLabels: {{app: "{name}"}}}}
   template:
-    metadata: {{labels: {{app: {name}}}}}
-    spec: {{containers: [{{name: {name}, image: {name}}}]}}
+    metadata: {{labels: {{app: "{name}"}}}}
+    spec: {{containers: [{{name: "{name}", image: "{name}"}}]}}
 status: {{replicas: {replicas}, readyReplicas: {replicas}, availableReplicas: {replicas}}}
 "#
     ))
@@ -161,7 +161,7 @@ pub fn machine(namespace: &str, node: &str) -> Value {
         r#"
 apiVersion: machine.sapcloud.io/v1alpha1
 kind: Machine
-metadata: {{name: {node}, namespace: "{namespace}", labels: {{node: {node}}}}}
+metadata: {{name: "{node}", namespace: "{namespace}", labels: {{node: "{node}"}}}}
 spec: {{class: {{kind: MachineClass, name: worker}}}}
 status: {{currentStatus: {{phase: Running}}}}
 "#
@@ -179,8 +179,8 @@ pub fn node(name: &str, pool: &str) -> Value {
 apiVersion: v1
 kind: Node
 metadata:
-  name: {name}
-  labels: {{worker.gardener.cloud/pool: {pool}, kubernetes.io/hostname: {name}}}
+  name: "{name}"
+  labels: {{worker.gardener.cloud/pool: "{pool}", kubernetes.io/hostname: "{name}"}}
   annotations: {{node.alpha.kubernetes.io/ttl: "0"}}
 spec: {{providerID: "local:///{name}"}}
 status:
@@ -189,7 +189,7 @@ status:
   - {{type: DiskPressure, status: "False", {since}}}
   - {{type: PIDPressure, status: "False", {since}}}
   - {{type: Ready, status: "True", {since}}}
-  addresses: [{{type: Hostname, address: {name}}}]
+  addresses: [{{type: Hostname, address: "{name}"}}]
 "#
     ))
 }
@@ -201,8 +201,8 @@ pub fn lease(node: &str, seconds: u64, ahead: TimeDelta) -> Value {
         r#"
 apiVersion: coordination.k8s.io/v1
 kind: Lease
-metadata: {{name: {node}, namespace: kube-node-lease}}
-spec: {{holderIdentity: {node}, leaseDurationSeconds: {seconds}, renewTime: "{renewed}"}}
+metadata: {{name: "{node}", namespace: kube-node-lease}}
+spec: {{holderIdentity: "{node}", leaseDurationSeconds: {seconds}, renewTime: "{renewed}"}}
 "#
     ))
 }

@@ -74,11 +74,11 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 apiVersion: v1
 kind: Pod
 metadata:
-  name: {node}
+  name: '{node}'
   namespace: default
   labels: {{app: web}}
   annotations: {{kubernetes.io/config.mirror: web}}
-spec: {{nodeName: {node}, containers: [{{name: web, image: web}}]}}
+spec: {{nodeName: '{node}', containers: [{{name: web, image: web}}]}}
 "
         );
         self.api.create_yaml(&pod).await?;
