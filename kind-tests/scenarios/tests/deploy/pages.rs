@@ -283,11 +283,9 @@ fn every_command_of_the_pages_runs() -> Result<()> {
                 "{line} is not in {notes}"
             );
         }
-        let story = WORDS
-            .iter()
-            .fold(STORY.replace("\n    ", "\r"), |story, (word, is)| {
-                story.replace(word, is)
-            });
+        let worded = |story: String, (word, is): &(&str, &str)| story.replace(word, is);
+        let story = WORDS.iter().fold(STORY.to_owned(), worded);
+        let story = story.replace("\n    ", "\r");
         let mut printed = String::new();
         for step in story
             .lines()
