@@ -177,6 +177,12 @@ impl ApiServer {
     /// # Errors
     /// When it cannot be started, or does not get ready.
     pub async fn start_again(&self) -> Result<()> {
+        // Its port is free as soon as it has ended.
+        eventually("kube-apiserver has ended", async || {
+            ensure!(!self.process().is_running(), "it runs");
+            Ok(())
+        })
+        .await?;
         let process = self.process().again()?;
         *self.process() = process;
         self.gets_ready().await
