@@ -16,11 +16,15 @@ fn metrics_and_health_are_served() {
          r#"prober; metric dwd_shoots{state="probed"} 1; metric dwd_leases{state="candidate"} 3; cut; all held; metric dwd_scale_operations_total{direction="down",kind="Deployment",name="kube-controller-manager",result="written"} 1; metric dwd_held_down{kind="Deployment",name="kube-controller-manager"} 1; metric dwd_leases{state="expired"} 3; metric rest_client_requests_total{code="200",method="PATCH" 5; event ScaledDown kube-controller-manager; event ScaledDown "type":"Warning"; event ScaledDown "namespace":"garden"; event ScaledDown shoot--soak--000; heal; all up"#),
         ("a dry run counts once what it would write, and writes nothing",
          r#"flag --dry-run; hands off; prober; probes 3; cut; metric dwd_leases{state="expired"} 3; probes 2; metric dwd_dry_run_writes_total{direction="down",kind="Deployment",name="kube-controller-manager"} 1; others kcm held; heal; metric dwd_leases{state="expired"} 0; probes 2; metric dwd_dry_run_writes_total{direction="up",kind="Deployment",name="kube-controller-manager"} 1; wrote-nothing"#),
+        ("with rights to read alone, as a trial has them",
+         r#"only get,list,watch deployments.apps,stores.example.org,stores.example.org/scale,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud; flag --dry-run; hands off; prober; probes 3; cut; metric dwd_dry_run_writes_total{direction="down",kind="Deployment",name="kube-controller-manager"} 1; metric dwd_dry_run_writes_total{direction="down",kind="Deployment",name="machine-controller-manager"} 1; metric dwd_dry_run_writes_total{direction="down",kind="Deployment",name="cluster-autoscaler"} 1; wrote-nothing"#),
     ]);
     tell(0, &[
         ("a weeder is live and ready", "weeder; metric dwd_seed_known 1; page /healthz 200 [+]weeding ok; page /readyz 200 [+]watches ok"),
         ("a dry run of it counts each pod once, and deletes nothing",
          r#"flag --dry-run; weeder; metric dwd_seed_known 1; recover a; crash a/p; metric dwd_weeder_deletions_total{result="dry_run"} 1; crash a/q; metric dwd_weeder_deletions_total{result="dry_run"} 2; crash a/r; metric dwd_weeder_deletions_total{result="dry_run"} 3; wrote-nothing"#),
+        ("with rights to read alone, as a trial has them",
+         r#"only get,list,watch pods,endpointslices.discovery.k8s.io; flag --dry-run; weeder; metric dwd_seed_known 1; recover a; crash a/p; metric dwd_weeder_deletions_total{result="dry_run"} 1; wrote-nothing"#),
     ]);
 }
 

@@ -26,6 +26,10 @@ fn seed_that_answers_badly() {
          "prober; probes 3; seed patch deployments mcm: 500 x3; cut; met 1; 4 s; all held; event ScaledDown machine; probes 2; hits 3"),
         ("nobody waits for its Retry-After (fault 2)",
          "prober; probes 3; seed patch deployments mcm: throttles 600 x1; cut; met 1; 4 s; all held; event ScaledDown machine; probes 2; hits 1"),
+        ("one that keeps failing stops no other",
+         "prober; probes 3; seed patch deployments mcm: 500; cut; event ScalingFailed machine; hits 3; kcm held; ca held; store held; over; all held"),
+        ("nor does any layer wait for a long Retry-After",
+         "prober; probes 3; seed patch deployments mcm: throttles 600; cut; met 5; over; all held"),
         ("an Event says why one was refused",
          r#"prober; probes 3; seed patch deployments mcm: 403 admission webhook "freeze.example.org" denied the request:\n  no freeze x3; cut; event ScalingFailed Cannot be scaled down: access is denied (403): admission webhook "freeze.example.org" denied the request: no freeze; all held; found ForbiddenRequests"#),
         ("without the Machines nothing is concluded (D-27)",
@@ -123,7 +127,7 @@ fn dependents_change_meanwhile() {
     ]);
     tell(2, &[
         ("a scale that cannot be read holds up no other shoot (fault 110)",
-         "seed get stores shoot--soak--001: stalls; seed get stores shoot--soak--000: 500; prober; met 5; probes 3; cut; kcm held; mcm held; store 4; over; all held"),
+         "seed get stores shoot--soak--000: 500; seed get stores shoot--soak--001: stalls; prober; met 1; 9 s; probes 3; cut; kcm held; mcm held; store 4; over; all held"),
     ]);
 }
 
