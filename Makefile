@@ -72,7 +72,7 @@ node-test: ## Test image, chart and both agents on real kubelets and containers,
 	@kind-tests/nodes/run
 
 .PHONY: pictures
-pictures: ## Draw the pictures of the README and the book, of real runs; needs Rust, Go and the package chromium
+pictures: ## Draw the pictures of the demo and of the status page, of real runs; needs Rust, Go and the package chromium
 	cargo build --profile demo --package dependency-watchdog --package demo
 	target/demo/demo target/demo/dependency-watchdog > target/demo/printed
 	awk -v style="$$(cat kind-tests/demo/draw.css)" -f kind-tests/demo/draw.awk target/demo/printed > docs/pictures/demo.svg
@@ -108,7 +108,7 @@ bench-binaries: control-plane
 	@objcopy --strip-all target/release/dependency-watchdog target/bench/dependency-watchdog
 
 .PHONY: bench-race
-bench-race: bench-binaries ## Race a real kube-controller-manager, 15 minutes: [TRIALS=8] [REPLICAS=0 | 2] [KILL=1] [LOAD=1]; needs Go
+bench-race: bench-binaries ## Race a real kube-controller-manager, 15 minutes: [TRIALS=8] [REPLICAS=0 | 2 [KILL=1]] [LOAD=1]; needs Go
 	@$(call measure,$(RACE),race --trials=$(or $(TRIALS),100) --replicas=$(or $(REPLICAS),1) $(if $(KILL),--kill) $(if $(LOAD),--load=300))
 
 RACE = race-$(or $(REPLICAS),1)$(if $(KILL),-kill)$(if $(LOAD),-load)
@@ -144,8 +144,7 @@ test-long: ## The long forms: a thousand lives, 600 of each kind of shoot, proce
 
 .PHONY: mutants
 mutants: ## Change one place of the cores at a time and list what no test notices: [FILE='prober/core/src/shoot/*.rs'] [SHARD=0/20]; hours, needs cargo-mutants
-	@nice cargo mutants --package prober-core --package weeder-core --output target $(if $(FILE),--file '$(FILE)') $(if $(SHARD),--shard $(SHARD)) -- \
-		--lib -- --skip tests::model
+	@nice cargo mutants --package prober-core --package weeder-core --output target $(if $(FILE),--file '$(FILE)') $(if $(SHARD),--shard $(SHARD)) -- --lib
 
 .PHONY: rent
 rent: ## Switch off one rule of the core at a time, say what gets worse and keep that in prober/rent/worth.md: [RULES='name name']; 35 minutes, needs Python

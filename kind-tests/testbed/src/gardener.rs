@@ -27,8 +27,6 @@ pub const PROBE_USER: &str = "system:serviceaccount:kube-system:dependency-watch
 pub const CLUSTERS: &str = "/apis/extensions.gardener.cloud/v1alpha1/clusters";
 /// The API of Machines.
 pub const MACHINES: &str = "/apis/machine.sapcloud.io/v1alpha1";
-/// The API of the testbed's own custom resource with a scale subresource.
-pub const SCALERS: &str = "/apis/bed.example.org/v1";
 
 /// The Secret that holds a shoot's kubeconfig (rule 87).
 pub const PROBE_SECRET: &str = "shoot-access-dependency-watchdog-probe";
@@ -219,12 +217,8 @@ pub fn definitions() -> Vec<Value> {
 
 /// The namespace garden, and the prober's account and roles on a seed.
 pub fn seed_access() -> Vec<Value> {
-    [vec![namespace(GARDEN)], prober_access(PROBER)].concat()
-}
-
-/// The prober's rights on a seed for an account of this name.
-pub fn prober_access(name: &str) -> Vec<Value> {
-    all(&include_str!("../manifests/prober.yaml").replace(PROBER, name))
+    let prober = all(include_str!("../manifests/prober.yaml"));
+    [vec![namespace(GARDEN)], prober].concat()
 }
 
 /// The weeder's account and roles on a seed.

@@ -133,14 +133,6 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
         }
     }
 
-    /// Opens the way of all again; each beats from now on at a new phase.
-    pub fn heal_at(&self, phases: &[Duration]) {
-        let now = Instant::now();
-        for (pulse, &phase) in self.pulses.iter().zip(phases) {
-            pulse.send_replace((false, now + phase));
-        }
-    }
-
     /// Waits until every renewal that was under way has ended.
     pub async fn settled(&self) {
         drop(self.renewals.write().await);

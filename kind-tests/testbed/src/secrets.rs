@@ -14,7 +14,6 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use parking_lot::Mutex;
-use tracing_subscriber::{Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::page::{address, get_blocking};
 
@@ -88,17 +87,6 @@ impl Credentials {
             let leak = format!("{what} leaks a credential after: {before}");
             state.leaks.push(leak);
         }
-    }
-
-    /// Searches whatever this process logs from now on. `layer` makes the layer that hands each
-    /// line over; the first one that is made counts.
-    pub fn listen<L>(&'static self, layer: impl FnOnce(Box<dyn Fn(Vec<u8>) + Send + Sync>) -> L)
-    where
-        L: Layer<Registry> + Send + Sync,
-    {
-        let search = move |line: Vec<u8>| self.search("a line of the log", &line);
-        let layer = layer(Box::new(search));
-        let _ = tracing_subscriber::registry().with(layer).try_init();
     }
 
     /// Each place where one was found.

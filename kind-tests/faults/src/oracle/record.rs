@@ -19,7 +19,7 @@ use self::history::{Change, History};
 use self::judge::{Episode, LastingCondition, Sample};
 use self::pods::ControlPlanePods;
 use super::disturbances::Disturbance;
-use super::truth::{BLUR, Judgement, LeaseTruth, TOLERANCE};
+use super::truth::{BLUR, LeaseTruth, TOLERANCE};
 use crate::pace::{BEAT, GRACE, PROBE_AGE, WELL};
 use crate::writes::ScaledDependent;
 
@@ -236,16 +236,6 @@ impl ShootRecord {
             failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
             // A probe was made in so long a time.
             failing_since.is_some_and(|since| sample.at - since >= PROBE_AGE)
-        })
-    }
-
-    /// Whether it has been judged so for so long.
-    pub fn judged_for(&self, time: Duration, so: impl Fn(&Judgement) -> bool) -> bool {
-        let ends = self.samples.front().zip(self.samples.back());
-        ends.is_some_and(|(first, last)| {
-            let from = last.at - time;
-            let mut recent = self.samples.iter().filter(|sample| sample.at >= from);
-            first.at < from && recent.all(|sample| so(&sample.judgement))
         })
     }
 
