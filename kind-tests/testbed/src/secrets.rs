@@ -100,7 +100,7 @@ impl Credentials {
     }
 
     /// Searches what the program that writes this log serves now.
-    pub fn search_pages(&self, log: &Path) {
+    pub(crate) fn search_pages(&self, log: &Path) {
         for path in ["/metrics", "/healthz", "/readyz"] {
             // One that serves nothing, or stands still, tells nothing either.
             let served = address(log, path);

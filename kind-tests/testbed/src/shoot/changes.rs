@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::ShootCluster;
-use crate::gardener::{self, PROBE, PROBE_SECRET};
+use crate::gardener::{self, PROBE};
 use crate::objects::path;
 use crate::seed::ReplicaState;
 use crate::wait::eventually;
@@ -72,21 +72,15 @@ impl ShootCluster {
     pub async fn renew_secret(&self) -> Result<()> {
         let token = self.plane.api().token("kube-system", PROBE).await?;
         let kubeconfig = self.kubeconfig(self.proxy.address(), &token);
-        self.write_secret_named(PROBE_SECRET, &kubeconfig).await
+        let secret = gardener::probe_secret(&self.namespace, &kubeconfig);
+        let api = self.seed.api();
+        api.create(&secret).await?;
+        api.replace(&path(&secret)?, "/data", &secret["data"]).await
     }
 
     /// A kubeconfig for this shoot.
     pub fn kubeconfig(&self, address: SocketAddr, token: &str) -> String {
         self.plane.kubeconfig(&format!("https://{address}"), token)
-    }
-
-    /// Writes a Secret with a kubeconfig.
-    pub async fn write_secret_named(&self, name: &str, kubeconfig: &str) -> Result<()> {
-        let mut secret = gardener::probe_secret(&self.namespace, kubeconfig);
-        secret["metadata"]["name"] = name.into();
-        let api = self.seed.api();
-        api.create(&secret).await?;
-        api.replace(&path(&secret)?, "/data", &secret["data"]).await
     }
 
     /// Scales a Deployment by hand.
