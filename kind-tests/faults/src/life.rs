@@ -67,8 +67,7 @@ pub fn on_paused_clock<T: Send + 'static>(
 pub struct Life {
     pub world: Arc<SoakWorld>,
     pub agents: Arc<Agents>,
-    /// Where all stands that the agents of this thread log, from level `info` on; where `LOG` names
-    /// it, from level `debug` on.
+    /// Where all stands that the agents of this thread log, which `LOG` may name.
     pub log: PathBuf,
     /// What nobody may show.
     pub credentials: Arc<Credentials>,
@@ -162,10 +161,6 @@ fn listen(
     log: &Path,
 ) -> Result<DefaultGuard> {
     let (oracle, credentials, file) = (oracle.clone(), credentials.clone(), File::create(log)?);
-    let level = match std::env::var_os("LOG") {
-        Some(_) => LevelFilter::DEBUG,
-        None => LevelFilter::INFO,
-    };
     let hear = move |line: Vec<u8>| {
         (&file).write_all(&line).ok();
         credentials.search("a line of the log", &line);
@@ -174,7 +169,7 @@ fn listen(
             _ => {}
         }
     };
-    let layer = ZapLayer::new(level, hear, wall::now);
+    let layer = ZapLayer::new(LevelFilter::TRACE, hear, wall::now);
     let logged = tracing_subscriber::registry().with(layer);
     Ok(tracing::subscriber::set_default(logged))
 }

@@ -217,7 +217,7 @@ impl Script {
             // Wrongs, in the name of a replica.
             "hang" => self.replica(rest).signal(Signal::SIGSTOP),
             "go" => self.replica(rest).signal(Signal::SIGCONT),
-            "says" => tracing::info!(target: "prober", "{rest}"),
+            "says" => tracing::trace!(target: "prober", "{rest}"),
             "patches" => self.patch(&words).await?,
             "deletes" => self.delete(&words).await?,
             "found" => self.found.push(rest.to_owned()),
