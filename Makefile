@@ -175,6 +175,7 @@ bench: bench-start bench-healthy bench-meltdown bench-weeder bench-growth ## Mea
 
 .PHONY: results
 results: ## Put what the last runs left in target/bench on docs/benchmark-results.md: FROM='race-2 growth'
+	@test -n '$(FROM)' || { echo "FROM='race-2 growth' names the runs"; exit 2; }
 	@for name in $(FROM); do \
 		sed '/^{/d' target/bench/$$name.txt > target/bench/$$name.md && \
 		sed -i -e "/^<!-- $$name -->/r target/bench/$$name.md" -e "/^<!-- $$name -->/,/^<!-- end -->/{/^<!--/!d}" docs/benchmark-results.md || exit; \
