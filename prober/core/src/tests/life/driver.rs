@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use super::{Seconds, at};
 use crate::config::{Config, Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::options::ResolvedOptions;
-use crate::plan::{ByDirection, Direction};
+use crate::plan::Direction;
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
@@ -33,7 +34,7 @@ use crate::verdict::NodeRecord;
 
 /// Time that a replica takes at its start to read the shoot's namespace.
 const NAMESPACE_READ: (Seconds, Seconds) = (0.01, 1.5);
-const NAMES: [&str; 5] = ["kcm", "mcm", "ca", "dd", "ee"];
+pub const NAMES: [&str; 5] = ["kcm", "mcm", "ca", "dd", "ee"];
 
 /// A request that a replica waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,13 +85,11 @@ pub struct Life {
     /// The moment of the last event, and the number of events in it.
     latest: (u64, u32),
     pub replicas: [LifeReplica; 2],
-    pub names: Vec<&'static str>,
+    /// The dependents' resources, and the replicas that each has to come back to.
     pub objects: Vec<Option<Observed>>,
-    /// Number of writes of each, and the replicas that it has to come back to.
-    pub writes: Vec<u64>,
-    pub expected: Vec<i32>,
+    pub expected: [i32; NAMES.len()],
     /// True of what somebody took to 0, for reasons of their own.
-    pub taken_off: Vec<bool>,
+    pub taken_off: [bool; NAMES.len()],
     pub version: u64,
     pub nodes: Nodes,
     pub config: Arc<Config>,
@@ -149,14 +148,20 @@ fn environment(plan: &Plan, rng: &mut StdRng) -> OwnedEnvironment {
     env
 }
 
+/// The place of a dependent's resource among all objects, whatever its place in the config.
+pub fn place(dependent: &Dependent) -> usize {
+    let name = &dependent.resource.name;
+    let place = NAMES.iter().position(|known| known == name);
+    place.expect("a known name")
+}
+
 impl Life {
     pub fn new(seed: u64, plan: &Plan) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let env = environment(plan, &mut rng);
         let nodes = Nodes::new(plan, &mut rng);
-        let names = NAMES[..env.config.dependents.len()].to_vec();
-        let object = |name: &&str| Observed {
-            uid: (*name).into(),
+        let object = |one: &Dependent| Observed {
+            uid: one.resource.name.clone(),
             ..running(2)
         };
         let replica = || LifeReplica {
@@ -178,11 +183,9 @@ impl Life {
             count: 0,
             latest: (0, 0),
             replicas: [replica(), replica()],
-            writes: vec![0; names.len()],
-            expected: vec![2; names.len()],
-            taken_off: vec![false; names.len()],
-            objects: names.iter().map(object).map(Some).collect(),
-            names,
+            objects: env.config.dependents.iter().map(object).map(Some).collect(),
+            expected: [2; NAMES.len()],
+            taken_off: [false; NAMES.len()],
             version: 10,
             made: vec![],
             conflicts: 0,
@@ -201,9 +204,8 @@ impl Life {
             in_a_hold: 0,
             plan: plan.clone(),
         };
-        life.at(plan.starts[0], |life| life.start(0));
-        if !plan.alone {
-            life.at(plan.starts[1], |life| life.start(1));
+        for by in 0..if plan.alone { 1 } else { 2 } {
+            life.at(plan.starts[by], move |life| life.start(by));
         }
         if plan.calm >= 0.0 {
             life.at(30.0, Self::mishap);
@@ -213,14 +215,11 @@ impl Life {
         if plan.leadership == Leadership::Go {
             life.at(33.0, Self::go);
         }
-        let frozen = life.nodes.away.iter().filter(|_| plan.freezes);
-        for span in plan
-            .suspended
-            .iter()
-            .chain(frozen)
-            .cloned()
-            .collect::<Vec<_>>()
-        {
+        let mut suspended = plan.suspended.clone();
+        if plan.freezes {
+            suspended.extend(life.nodes.away.clone());
+        }
+        for span in suspended {
             life.at(span.start, move |life| life.suspend(0, span.end));
         }
         life
@@ -238,7 +237,7 @@ impl Life {
         self.at(self.t + takes, event);
     }
 
-    pub fn note(&mut self, what: &str) {
+    pub fn note(&mut self, what: impl Display) {
         self.log.push(format!("{:.3} {what}", self.t));
     }
 
@@ -339,9 +338,7 @@ impl Life {
     }
 
     pub fn place(&self, by: usize, id: DependentId) -> usize {
-        let name = &self.replicas[by].env.config.dependent(id).resource.name;
-        let place = self.names.iter().position(|known| known == name);
-        place.expect("a known name")
+        place(self.replicas[by].env.config.dependent(id))
     }
 
     fn carry_out(&mut self, by: usize, action: Action) {
@@ -395,7 +392,7 @@ impl Life {
                 if matches!(report, Report::Ended(..)) {
                     self.check_scalings(by);
                 }
-                self.note(&format!("{by} {report:?}"));
+                self.note(format!("{by} {report:?}"));
             }
         }
     }
@@ -507,24 +504,17 @@ impl Life {
         (replica.suspended_until, replica.stale) = (0.0, 0.0..0.0);
         replica.view = Some(self.objects.iter().map(state).collect());
         (replica.env.paused, replica.env.is_ours) = (None, self.is_ours.0);
-        replica.env.seed_since = ByDirection {
-            up: Some(now),
-            down: Some(now),
-        };
         replica.memory = OracleMemory {
             known: self.objects.iter().map(known).collect(),
             started: self.t,
             proof_from: self.t,
-            free_since: ByDirection {
-                up: self.t,
-                down: self.t,
-            },
             changed_since: self.t,
             ..OracleMemory::default()
         };
+        replica.see_clusters(self.t);
         let env = self.env(by);
         self.replicas[by].machine = Some(Shoot::new(start, &env.env(), now));
-        self.note(&format!("{by} starts"));
+        self.note(format!("{by} starts"));
         let takes = self.draw(NAMESPACE_READ);
         self.after(takes, move |life| life.view_shoot(by));
         self.elect();

@@ -119,7 +119,7 @@ impl Life {
             // In a time without a complete probe nodes may have been silent and come back: surely in
             // one that is twice as long as a lease lasts. The product may count less.
             let unseen = 2.0 * finding.grace.threshold().as_seconds_f64();
-            self.note(&format!(
+            self.note(format!(
                 "{by} finds {verdict:?} {tally:?}, asked at {sent:.3}"
             ));
             let memory = &mut self.replicas[by].memory;

@@ -83,7 +83,7 @@ impl Life {
         replica.env.leads = true;
         replica.env.seed_since.up = Some(at(self.t));
         replica.memory.changed_since = self.t;
-        self.note(&format!("{by} leads"));
+        self.note(format!("{by} leads"));
     }
 
     fn flap_lead(&mut self) {
@@ -101,7 +101,7 @@ impl Life {
 
     pub fn pause(&mut self) {
         self.paused = (!self.paused.0, self.t);
-        self.note(&format!("paused: {}", self.paused.0));
+        self.note(format!("paused: {}", self.paused.0));
         self.show_shoot();
     }
 
@@ -111,7 +111,7 @@ impl Life {
             return;
         }
         self.is_ours = (here, self.t);
-        self.note(&format!("is here: {here}"));
+        self.note(format!("is here: {here}"));
         self.show_shoot();
         if !here {
             let back = self.mishaps.random_range(5.0..100.0);
@@ -141,7 +141,7 @@ impl Life {
         if ran {
             replica.awaits.clear();
             replica.env.leads = false;
-            self.note(&format!("{by} stops"));
+            self.note(format!("{by} stops"));
         }
         ran
     }
@@ -149,22 +149,17 @@ impl Life {
     pub fn suspend(&mut self, by: usize, until: Seconds) {
         self.renew_lease();
         self.replicas[by].suspended_until = until;
-        self.note(&format!("{by} is suspended until {until:.1}"));
+        self.note(format!("{by} is suspended until {until:.1}"));
         self.at(until + 2e-6, move |life| life.resume(by));
     }
 
     fn resume(&mut self, by: usize) {
-        let now = at(self.t);
         let replica = &mut self.replicas[by];
         if replica.suspended_until > self.t {
             return;
         }
-        replica.memory.is_free(self.t);
         if replica.sees_clusters() {
-            replica.env.seed_since = ByDirection {
-                up: Some(now),
-                down: Some(now),
-            };
+            replica.see_clusters(self.t);
         }
         self.after(0.0, move |life| life.view(by));
     }
@@ -201,7 +196,7 @@ impl Life {
         }
         replica.env.config = config;
         replica.memory.changed_since = self.t;
-        self.note(&format!("{by} reloads {after:?}"));
+        self.note(format!("{by} reloads {after:?}"));
         self.wake(by);
     }
 
@@ -221,7 +216,7 @@ impl Life {
         } else {
             "the seed"
         };
-        self.note(&format!("{by} is blind to {what} for {back:.1} s"));
+        self.note(format!("{by} is blind to {what} for {back:.1} s"));
         self.after(back, move |life| life.view_all(by));
         self.wake(by);
     }
@@ -229,7 +224,7 @@ impl Life {
     fn lose_namespaces(&mut self, by: usize) {
         let back = self.mishaps.random_range(0.2..60.0);
         self.replicas[by].env.paused = None;
-        self.note(&format!("{by} is blind to namespaces for {back:.1} s"));
+        self.note(format!("{by} is blind to namespaces for {back:.1} s"));
         self.after(back, move |life| life.view_shoot(by));
         self.wake(by);
     }
@@ -237,7 +232,7 @@ impl Life {
     fn go_stale(&mut self, by: usize) {
         let until = self.t + self.mishaps.random_range(10.0..60.0);
         self.replicas[by].stale = self.t..until;
-        self.note(&format!("{by} is shown nothing new until {until:.1}"));
+        self.note(format!("{by} is shown nothing new until {until:.1}"));
         self.at(until, move |life| life.view_shoot(by));
         self.at(until, move |life| life.view(by));
     }
@@ -266,7 +261,7 @@ impl Life {
         if before.is_elsewhere() && !next.is_elsewhere() {
             replica.memory.finding = None;
         }
-        self.note(&format!("{by}: the owner record says {next:?}"));
+        self.note(format!("{by}: the owner record says {next:?}"));
     }
 
     fn settings_change(&mut self) {
@@ -285,7 +280,7 @@ impl Life {
     fn options_change(&mut self) {
         let seconds = [0, 0, 20, 120][self.mishaps.random_range(0..4)];
         let (only_held_down, protects) = (self.mishaps.random(), self.mishaps.random());
-        self.note(&format!(
+        self.note(format!(
             "options: only held down {only_held_down}, standby protects {protects}, stabilization {seconds} s"
         ));
         for by in 0..2 {
@@ -301,7 +296,7 @@ impl Life {
     pub fn calm_down(&mut self) {
         self.note("calm");
         (self.paused, self.is_ours) = ((false, self.t), (true, self.t));
-        for place in 0..self.names.len() {
+        for place in 0..self.objects.len() {
             match self.objects[place].clone() {
                 None => self.create(place),
                 Some(mut object) => {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::driver::{Life, LifeReplica};
+use super::driver::{Life, LifeReplica, NAMES};
 use super::nodes::Counts;
 use super::plan::{Away, Leadership, Machines, Mishap, Plan};
 use super::{Seconds, at};
@@ -63,7 +63,7 @@ impl Plan {
 
 impl Life {
     fn complain(&mut self, by: usize, what: &str) {
-        self.note(&format!("WRONG {what}"));
+        self.note(format!("WRONG {what}"));
         self.wrong.push(format!("{:.2} {by} {what}", self.t));
     }
 
@@ -83,7 +83,7 @@ impl Life {
     pub fn check_order(&mut self, by: usize, place: usize, order: &Order) {
         let sent = order.judged_at.elapsed_since_start().as_seconds_f64();
         let to = order.change.write.replicas;
-        let name = self.names[place];
+        let name = NAMES[place];
         let replica = &self.replicas[by];
         let mut wrong = vec![];
         let uid = order.change.base.uid.clone();
@@ -275,7 +275,7 @@ impl Life {
     ) {
         let t = self.t;
         self.replicas[by].memory.writes(place, after, t);
-        let name = self.names[place];
+        let name = NAMES[place];
         let to = change.write.replicas;
         if to.is_some_and(|to| to > 0 && to != self.expected[place]) {
             self.complain(by, &format!("brings {name} back to {to:?}"));
@@ -294,7 +294,7 @@ impl Life {
 
     /// At the end, is all as it was?
     pub fn check_end(&mut self) {
-        for place in 0..self.names.len() {
+        for place in 0..self.objects.len() {
             let object = self.objects[place].clone().unwrap_or_default();
             let (down, marked) = (object.replicas == 0, object.marks.held_down);
             // Who does not lead, or sees a single candidate (D-20), brings back what is held down, and
@@ -306,7 +306,7 @@ impl Life {
                 down && marked
             };
             if left || !down && !marked && object.replicas != self.expected[place] {
-                let name = self.names[place];
+                let name = NAMES[place];
                 self.wrong
                     .push(format!("{:.2} at the end {name} is {object:?}", self.t));
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::RngExt;
 
 use super::Seconds;
-use super::driver::Life;
+use super::driver::{Life, NAMES};
 use super::plan::Mishap;
 use crate::refusal::Refusal;
 use crate::replicas::{Observed, PlannedWrite};
@@ -40,17 +40,15 @@ impl Life {
     /// Others write it; its pods follow at once.
     pub fn others_put(&mut self, place: usize, who: &str, mut object: Observed) {
         object.ready = object.replicas;
-        self.writes[place] += 1;
         self.expected[place] = returns_to(&object);
         let is_up = |object: &Observed| object.replicas > 0 && !object.marks.held_down;
         let was_up = self.objects[place].as_ref().is_some_and(is_up);
         let is_off = object.replicas == 0 && !object.marks.held_down;
         self.taken_off[place] = is_off && (was_up || self.taken_off[place]);
-        let name = self.names[place];
-        self.note(&format!(
-            "{who}: {name} {} {:?}",
-            object.replicas, object.marks
-        ));
+        let Observed {
+            replicas, marks, ..
+        } = &object;
+        self.note(format!("{who}: {} {replicas} {marks:?}", NAMES[place]));
         self.put(place, Some(object));
     }
 
@@ -70,7 +68,6 @@ impl Life {
         let ready = now.ready;
         let mut after = change.after((self.version + 1).to_string());
         after.ready = ready;
-        self.writes[place] += 1;
         let pods = match change.write.replicas {
             Some(0) => Some((0.0, self.plan.pods_linger)),
             Some(_) => Some((0.5, 8.0)),
@@ -78,13 +75,10 @@ impl Life {
         };
         if let Some(pods) = pods {
             let takes = self.draw(pods);
-            let writes = self.writes[place];
-            self.after(takes, move |life| life.pods_follow(place, writes));
+            let version = after.resource_version.clone();
+            self.after(takes, move |life| life.pods_follow(place, &version));
         }
-        self.note(&format!(
-            "{by} writes {} {:?}",
-            self.names[place], change.write
-        ));
+        self.note(format!("{by} writes {} {:?}", NAMES[place], change.write));
         self.made.push((self.t, by, place, change.write.replicas));
         self.check_written(by, place, change, &after);
         if change.write.replicas.is_none() {
@@ -94,9 +88,9 @@ impl Life {
         Ok(Arc::new(after))
     }
 
-    fn pods_follow(&mut self, place: usize, writes: u64) {
+    fn pods_follow(&mut self, place: usize, version: &str) {
         if let Some(mut object) = self.objects[place].clone()
-            && self.writes[place] == writes
+            && object.resource_version == version
         {
             object.ready = object.replicas;
             self.put(place, Some(object));
@@ -104,7 +98,7 @@ impl Life {
     }
 
     pub fn edit(&mut self) {
-        let place = self.mishaps.random_range(0..self.names.len());
+        let place = self.mishaps.random_range(0..self.objects.len());
         let Some(mut object) = self.objects[place].clone() else {
             return;
         };
@@ -123,10 +117,9 @@ impl Life {
     }
 
     pub fn recreate(&mut self) {
-        let place = self.mishaps.random_range(0..self.names.len());
+        let place = self.mishaps.random_range(0..self.objects.len());
         if self.mishaps.random() && self.objects[place].is_some() {
-            self.note(&format!("somebody deletes {}", self.names[place]));
-            self.writes[place] += 1;
+            self.note(format!("somebody deletes {}", NAMES[place]));
             self.put(place, None);
         } else {
             self.create(place);
@@ -140,7 +133,7 @@ impl Life {
 
     /// gardenlet sets the replicas of what is not held down.
     pub fn gardenlet(&mut self) {
-        for place in 0..self.names.len() {
+        for place in 0..self.objects.len() {
             if let Some(mut object) = self.objects[place].clone()
                 && !object.marks.held_down
                 && !object.marks.ignored

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::driver::{Life, LifeReplica};
+use super::driver::{Life, LifeReplica, place};
 use super::plan::Leadership;
 use super::{Seconds, at};
 use crate::config::Dependent;
@@ -27,6 +27,13 @@ impl LifeReplica {
     /// True while it sees the Clusters, without which nothing is written.
     pub fn sees_clusters(&self) -> bool {
         self.env.seed_since.down.is_some()
+    }
+
+    /// From now on it sees the Clusters without a break.
+    pub fn see_clusters(&mut self, t: Seconds) {
+        let (up, down) = (Some(at(t)), Some(at(t)));
+        self.env.seed_since = ByDirection { up, down };
+        self.memory.is_free(t);
     }
 }
 
@@ -57,15 +64,9 @@ impl Life {
         let machines = self.nodes.machines(shown - 0.2);
         let chance = self.answers.random();
         let replica = &mut self.replicas[by];
-        let shown = |one: &Dependent| {
-            let place = self
-                .names
-                .iter()
-                .position(|name| *name == one.resource.name);
-            match &replica.view {
-                Some(view) => view[place.expect("a known name")].clone(),
-                None => DependentState::Unknown,
-            }
+        let shown = |one: &Dependent| match &replica.view {
+            Some(view) => view[place(one)].clone(),
+            None => DependentState::Unknown,
         };
         replica.env.dependents = replica.env.config.dependents.iter().map(shown).collect();
         replica.env.machines = replica.view.is_some().then_some(machines);
@@ -102,7 +103,7 @@ impl Life {
             (Some(false), true) => {}
             // A leader has protected meanwhile.
             (None, true) if protects => memory.free_since.up = t,
-            _ => memory.free_since = ByDirection { up: t, down: t },
+            _ => memory.is_free(t),
         }
         memory.paused = Some(paused);
         self.wake(by);
@@ -114,11 +115,9 @@ impl Life {
         if replica.sees_clusters() || replica.machine.is_none() {
             return;
         }
-        let now = Some(at(self.t));
         replica.stale = 0.0..0.0;
         replica.view.get_or_insert_default();
-        replica.env.seed_since = ByDirection { up: now, down: now };
-        replica.memory.is_free(self.t);
+        replica.see_clusters(self.t);
         self.after(0.0, move |life| life.view_shoot(by));
         self.view(by);
     }

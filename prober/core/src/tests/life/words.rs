@@ -4,86 +4,7 @@
 //! [short name: ]word, word 25 s, ...   each changes the plan of the words before it
 //! ```
 
-use super::Seconds;
 use super::plan::{Away, Leadership, Machines, Plan, Silences};
-
-/// A word, in which `#` is a number, and what it changes.
-type Word = (&'static str, fn(&mut Plan, &[f64]));
-
-#[rustfmt::skip]
-const WORDS: &[Word] = &[
-    ("plain", |_, _| ()),
-    ("life of # s", |plan, n| (plan.life, plan.calm) = (n[0], -1.0)),
-    ("life of # s with # s of calm", |plan, n| (plan.life, plan.calm) = (n[0], n[1])),
-    ("grace # s", |plan, n| plan.grace = n[0]),
-    ("interval # s", |plan, n| plan.interval = n[0]),
-    ("fraction #", |plan, n| plan.fraction = n[0]),
-    ("no initialDelay", |plan, _| plan.initial_delay = 0.0),
-    ("levels wait", |plan, _| plan.down_delay = 10.0),
-    ("stabilization", |plan, _| plan.stabilization = 20.0),
-    ("only held down", |plan, _| plan.only_held_down = true),
-    ("passivates", |plan, _| plan.passivates = true),
-    ("many dependents", |plan, _| plan.many_dependents = true),
-    ("# to # nodes", |plan, n| plan.nodes = (n[0] as usize, n[1] as usize + 1)),
-    ("few nodes", |plan, _| plan.nodes = (1, 4)),
-    ("beats of # s", |plan, n| (plan.beat, plan.lease_duration) = (n[0], (4.0 * n[0]) as i32)),
-    ("leases of # s", |plan, n| plan.lease_duration = n[0] as i32),
-    ("beats stretched # to #", |plan, n| plan.stretch = (n[0], n[1])),
-    ("renewals up to # s late", |plan, n| plan.late = n[0]),
-    ("clocks #", |plan, n| set_clocks(plan, 1.0, n[0])),
-    ("half #", |plan, n| set_clocks(plan, 0.5, n[0])),
-    ("a third #", |plan, n| set_clocks(plan, 0.33, n[0])),
-    ("others #", |plan, n| plan.clocks.others = n[0]),
-    ("clocks within #", |plan, n| plan.clocks.spread = n[0]),
-    ("put back by # s", |plan, n| plan.clocks.step = (300.0, -n[0])),
-    ("step by # at # s", |plan, n| plan.clocks.step = (n[1], n[0])),
-    ("drift # ms a second", |plan, n| plan.clocks.drift = n[0] / 1000.0),
-    ("our clock #", |plan, n| plan.ours = n[0]),
-    ("kubelets start twice", |plan, _| plan.kubelets_start = 300.0),
-    ("healthy", |plan, _| plan.silences = Silences::None),
-    ("blips", |plan, _| plan.silences = Silences::Blips),
-    ("some nodes spared", |plan, _| plan.spares = true),
-    ("churn", |plan, _| plan.churn = true),
-    ("conditions", |plan, _| plan.conditions = true),
-    ("routes go in outages", |plan, _| plan.routes_go = true),
-    ("Machines go", |plan, _| plan.machines = Machines::Go),
-    ("Machines deleted by force", |plan, _| plan.machines = Machines::Deleted { nodes_return: false }),
-    ("nodes return", |plan, _| plan.machines = Machines::Deleted { nodes_return: true }),
-    ("away", |plan, _| plan.away = Away::Often),
-    ("away for # s", |plan, n| plan.away = Away::Once(n[0])),
-    ("away from # to # s", |plan, n| plan.away = Away::During(n[0]..n[1])),
-    ("API server flaps", |plan, _| plan.away = Away::Flapping),
-    ("suspended meanwhile", |plan, _| plan.freezes = true),
-    ("suspended from # to # s", |plan, n| plan.suspended.push(n[0]..n[1])),
-    ("slow", |plan, _| { set_answers(plan, 0.05, 1.5); plan.view_lag = 2.0; }),
-    ("slowish", |plan, _| { set_answers(plan, 0.01, 0.8); plan.view_lag = 2.0; }),
-    ("answers take # s", |plan, n| plan.answers = (n[0], n[0])),
-    ("answers take # to # s", |plan, n| plan.answers = (n[0], n[1])),
-    ("kept connections die", |plan, _| plan.hedge = 0.5),
-    ("seed slow", |plan, _| (plan.seed, plan.view_lag) = ((0.1, 9.0), 5.0)),
-    ("seed takes # to # s", |plan, n| plan.seed = (n[0], n[1])),
-    ("views lag # s", |plan, n| plan.view_lag = n[0]),
-    ("# % of probes fail", |plan, n| plan.fails = n[0] / 100.0),
-    ("probes throttled", |plan, _| plan.throttles = true),
-    ("# % of writes not answered", |plan, n| plan.lost = n[0] / 100.0),
-    ("writes refused", |plan, _| plan.refuses = true),
-    ("pods linger", |plan, _| plan.pods_linger = 40.0),
-    ("restores queue", |plan, _| plan.queue = 60.0),
-    ("nobody leads", |plan, _| plan.leadership = Leadership::Nobody),
-    ("Go leads", |plan, _| plan.leadership = Leadership::Go),
-    ("alone", |plan, _| plan.alone = true),
-    ("created shoots", |plan, _| plan.fresh = true),
-    ("starts at # s", |plan, n| plan.starts[0] = n[0]),
-    ("standby starts at # s", |plan, n| plan.starts[1] = n[0]),
-];
-
-fn set_clocks(plan: &mut Plan, share: f64, off: Seconds) {
-    (plan.clocks.share, plan.clocks.off) = (share, off);
-}
-
-fn set_answers(plan: &mut Plan, from: Seconds, to: Seconds) {
-    (plan.answers, plan.seed) = ((from, to), (from, to));
-}
 
 /// The name of a row.
 pub fn name(row: &str) -> &str {
@@ -96,28 +17,91 @@ impl Plan {
         let mut plan = Self::plain();
         for row in rows {
             let words = row.split_once(": ").map_or(*row, |(_, words)| words);
-            let words = words.trim_start_matches("X ").split(", ");
-            words.for_each(|word| plan.apply(word));
+            plan.add(words.trim_start_matches("X "));
         }
         plan
     }
 
-    fn apply(&mut self, word: &str) {
-        if let Ok(mishap) = word.parse() {
-            return self.mishaps.push(mishap);
+    fn add(&mut self, words: &str) {
+        words.split(", ").for_each(|word| self.add_word(word));
+    }
+
+    /// Applies a word, in which `#` stands for a number: `n`, and then `m`.
+    #[rustfmt::skip]
+    fn add_word(&mut self, word: &str) {
+        let mut numbers = vec![];
+        let words = word.split(' ').map(|part| part.parse().map_or(part, |number| {
+            numbers.push(number);
+            "#"
+        }));
+        let words = words.collect::<Vec<_>>().join(" ");
+        numbers.extend([0.0; 2]);
+        let (n, m) = (numbers[0], numbers[1]);
+        match words.as_str() {
+            "plain" => {}
+            "life of # s" => (self.life, self.calm) = (n, -1.0),
+            "life of # s with # s of calm" => (self.life, self.calm) = (n, m),
+            "grace # s" => self.grace = n,
+            "interval # s" => self.interval = n,
+            "fraction #" => self.fraction = n,
+            "no initialDelay" => self.initial_delay = 0.0,
+            "levels wait" => self.down_delay = 10.0,
+            "stabilization" => self.stabilization = 20.0,
+            "only held down" => self.only_held_down = true,
+            "passivates" => self.passivates = true,
+            "many dependents" => self.many_dependents = true,
+            "# to # nodes" => self.nodes = (n as usize, m as usize + 1),
+            "few nodes" => self.nodes = (1, 4),
+            "beats of # s" => (self.beat, self.lease_duration) = (n, (4.0 * n) as i32),
+            "leases of # s" => self.lease_duration = n as i32,
+            "beats stretched # to #" => self.stretch = (n, m),
+            "renewals up to # s late" => self.late = n,
+            "clocks #" => (self.clocks.share, self.clocks.off) = (1.0, n),
+            "half #" => (self.clocks.share, self.clocks.off) = (0.5, n),
+            "a third #" => (self.clocks.share, self.clocks.off) = (0.33, n),
+            "others #" => self.clocks.others = n,
+            "clocks within #" => self.clocks.spread = n,
+            "put back by # s" => self.clocks.step = (300.0, -n),
+            "step by # at # s" => self.clocks.step = (m, n),
+            "drift # ms a second" => self.clocks.drift = n / 1000.0,
+            "our clock #" => self.ours = n,
+            "kubelets start twice" => self.kubelets_start = 300.0,
+            "healthy" => self.silences = Silences::None,
+            "blips" => self.silences = Silences::Blips,
+            "some nodes spared" => self.spares = true,
+            "churn" => self.churn = true,
+            "conditions" => self.conditions = true,
+            "routes go in outages" => self.routes_go = true,
+            "Machines go" => self.machines = Machines::Go,
+            "Machines deleted by force" => self.machines = Machines::Deleted { nodes_return: false },
+            "nodes return" => self.machines = Machines::Deleted { nodes_return: true },
+            "away" => self.away = Away::Often,
+            "away for # s" => self.away = Away::Once(n),
+            "away from # to # s" => self.away = Away::During(n..m),
+            "API server flaps" => self.away = Away::Flapping,
+            "suspended meanwhile" => self.freezes = true,
+            "suspended from # to # s" => self.suspended.push(n..m),
+            "slow" => self.add("answers take 0.05 to 1.5 s, seed takes 0.05 to 1.5 s, views lag 2 s"),
+            "slowish" => self.add("answers take 0.01 to 0.8 s, seed takes 0.01 to 0.8 s, views lag 2 s"),
+            "answers take # s" => self.answers = (n, n),
+            "answers take # to # s" => self.answers = (n, m),
+            "kept connections die" => self.hedge = 0.5,
+            "seed slow" => self.add("seed takes 0.1 to 9 s, views lag 5 s"),
+            "seed takes # to # s" => self.seed = (n, m),
+            "views lag # s" => self.view_lag = n,
+            "# % of probes fail" => self.fails = n / 100.0,
+            "probes throttled" => self.throttles = true,
+            "# % of writes not answered" => self.lost = n / 100.0,
+            "writes refused" => self.refuses = true,
+            "pods linger" => self.pods_linger = 40.0,
+            "restores queue" => self.queue = 60.0,
+            "nobody leads" => self.leadership = Leadership::Nobody,
+            "Go leads" => self.leadership = Leadership::Go,
+            "alone" => self.alone = true,
+            "created shoots" => self.fresh = true,
+            "starts at # s" => self.starts[0] = n,
+            "standby starts at # s" => self.starts[1] = n,
+            _ => self.mishaps.push(word.parse().expect(word)),
         }
-        let parts = word.split(' ');
-        let numbers: Vec<f64> = parts.clone().filter_map(|part| part.parse().ok()).collect();
-        let pattern = parts.map(|part| {
-            if part.parse::<f64>().is_ok() {
-                "#"
-            } else {
-                part
-            }
-        });
-        let pattern = pattern.collect::<Vec<_>>().join(" ");
-        let known = WORDS.iter().find(|(known, _)| *known == pattern);
-        let (_, change) = known.unwrap_or_else(|| panic!("no such word: {word}"));
-        change(self, &numbers);
     }
 }
