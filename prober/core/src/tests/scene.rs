@@ -14,7 +14,7 @@ use crate::options::ResolvedOptions;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::shoot::{Environment, Owner};
-use crate::verdict::BackedNodes;
+use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
@@ -82,31 +82,31 @@ pub fn lease(name: &str, renewed: f64) -> LeaseRecord<'_> {
     }
 }
 
+/// A node that counts, but for being excluded by a condition.
+pub fn node_record(name: &str, is_excluded: bool) -> NodeRecord {
+    let condition = if is_excluded {
+        "NetworkUnavailable=True"
+    } else {
+        ""
+    };
+    NodeRecord::new(name, NodeTraits::of(condition))
+}
+
 /// Leases that are in these states at [`JUDGED`].
 pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> LeaseClocks {
     let leases: Vec<_> = leases.into_iter().collect();
-    let shown = |renewed: fn(LeaseState) -> Option<f64>| {
-        leases
-            .iter()
-            .filter_map(move |(name, state)| Some(lease(name, renewed(*state)?)))
-    };
     let mut book = LeaseClocks::default();
-    book.observe(
-        &times(0.0),
-        shown(|state| (state != LeaseState::Undecided).then_some(-0.5)),
-        GRACE,
-    );
-    book.observe(
-        &times(10.0),
-        shown(|state| (state != LeaseState::Undecided).then_some(9.5)),
-        GRACE,
-    );
-    let last = |state| match state {
-        LeaseState::Valid => Some(JUDGED - 5.0),
-        LeaseState::Expired => Some(9.5),
-        LeaseState::Undecided => Some(0.0),
-    };
-    book.observe(&times(JUDGED), shown(last), GRACE);
+    for probe in [0.0, 10.0, JUDGED] {
+        let renewed = |state| match state {
+            LeaseState::Expired => Some(f64::min(probe, 10.0) - 0.5),
+            LeaseState::Valid => Some(probe - 0.5),
+            // It is seen for the first time.
+            LeaseState::Undecided => (probe == JUDGED).then_some(0.0),
+        };
+        let shown = leases.iter();
+        let shown = shown.filter_map(|(name, state)| Some(lease(name, renewed(*state)?)));
+        book.observe(&times(probe), shown, GRACE);
+    }
     book
 }
 

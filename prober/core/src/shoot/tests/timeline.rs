@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::tests::scene::{env, lease, span, wall};
-use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
+use crate::tests::scene::{env, lease, node_record, span, wall};
+use crate::verdict::{BackedNodes, NodeRecord};
 
 /// The nodes' last renewals are 100.0, 100.1 and 100.2 s after the start, and with the second an
 /// outage is found.
@@ -72,14 +72,8 @@ impl Nodes {
     }
 
     fn records(&self) -> Vec<NodeRecord> {
-        let traits = NodeTraits::of(if self.excluded {
-            "NetworkUnavailable=True"
-        } else {
-            ""
-        });
-        (0..self.count)
-            .map(|number| NodeRecord::new(&Self::name(number), traits.clone()))
-            .collect()
+        let record = |number| node_record(&Self::name(number), self.excluded);
+        (0..self.count).map(record).collect()
     }
 }
 

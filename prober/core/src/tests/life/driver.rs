@@ -18,7 +18,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::memory::{Known, OracleMemory};
-use super::nodes::Nodes;
+use super::nodes::{Nodes, any_contains};
 use super::plan::{Leadership, Plan};
 use super::views::state;
 use super::{Seconds, at};
@@ -401,7 +401,7 @@ impl Life {
         self.probes += 1;
         let request = self.ask(by, Awaited::Probe);
         self.check_probes(by);
-        if self.replicas[by].blind || self.nodes.is_away(self.t) {
+        if self.replicas[by].blind || any_contains(&self.nodes.away, self.t) {
             let takes = self.draw((0.001, 4.0));
             return self.answer(takes, request, Input::Failed(ProbeFailure::Other));
         }
@@ -417,12 +417,7 @@ impl Life {
             return self.answer(takes, request, Input::Failed(failure));
         }
         let mut takes = self.draw(self.plan.answers);
-        if self
-            .nodes
-            .silences
-            .iter()
-            .any(|silence| silence.contains(&self.t))
-        {
+        if any_contains(&self.nodes.silences, self.t) {
             takes += std::mem::take(&mut self.plan.hedge);
         }
         let received = self.t + takes;

@@ -10,8 +10,8 @@ use rand::rngs::StdRng;
 use super::Seconds;
 use super::plan::{Away, FOR_GOOD, Machines, Plan, Silences};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
-use crate::tests::scene::wall;
-use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
+use crate::tests::scene::{node_record, wall};
+use crate::verdict::{BackedNodes, NodeRecord};
 
 /// Without any Machine the leases count that were renewed since then (D-55).
 const ABANDONED: Seconds = 600.0;
@@ -40,6 +40,11 @@ struct Node {
     renewals: Vec<(Seconds, Seconds)>,
 }
 
+/// True if one of these spans contains a moment.
+pub fn any_contains(spans: &[Range<Seconds>], t: Seconds) -> bool {
+    spans.iter().any(|span| span.contains(&t))
+}
+
 impl Node {
     fn renewed_by(&self, t: Seconds) -> Option<(Seconds, Seconds)> {
         let later = self.renewals.partition_point(|(taken, _)| *taken <= t);
@@ -50,17 +55,13 @@ impl Node {
         self.lease.contains(&t) && self.renewed_by(t).is_some()
     }
 
-    fn is_excluded(&self, t: Seconds) -> bool {
-        self.excluded.iter().any(|span| span.contains(&t))
-    }
-
     fn is_backed(&self, t: Seconds) -> bool {
-        self.machine.contains(&t) && !self.unbacked.iter().any(|span| span.contains(&t))
+        self.machine.contains(&t) && !any_contains(&self.unbacked, t)
     }
 
     fn is_candidate(&self, t: Seconds) -> bool {
         let exists = self.has_lease(t) && self.node.contains(&t);
-        exists && self.is_backed(t) && !self.is_excluded(t)
+        exists && self.is_backed(t) && !any_contains(&self.excluded, t)
     }
 
     /// Time since its last renewal.
@@ -142,10 +143,6 @@ impl Nodes {
         }
     }
 
-    pub fn is_away(&self, t: Seconds) -> bool {
-        self.away.iter().any(|away| away.contains(&t))
-    }
-
     pub fn machines(&self, t: Seconds) -> Arc<BackedNodes> {
         let later = self.machines.partition_point(|(from, _)| *from <= t);
         Arc::clone(&self.machines[later.saturating_sub(1)].1)
@@ -153,7 +150,7 @@ impl Nodes {
 
     pub fn leases(&self, t: Seconds) -> LeaseList {
         let mut leases = LeaseList::default();
-        for node in self.nodes.iter().filter(|node| node.has_lease(t)) {
+        for node in self.leased(t) {
             leases.push(LeaseRecord {
                 name: &node.name,
                 uid: LeaseUid::from(node.uid.as_str()),
@@ -165,33 +162,36 @@ impl Nodes {
     }
 
     pub fn records(&self, t: Seconds) -> Vec<NodeRecord> {
-        let record = |node: &Node| {
-            let words = if node.is_excluded(t) {
-                "NetworkUnavailable=True"
-            } else {
-                ""
-            };
-            NodeRecord::new(&node.name, NodeTraits::of(words))
-        };
+        let record = |node: &Node| node_record(&node.name, any_contains(&node.excluded, t));
         let exist = self.nodes.iter().filter(|node| node.node.contains(&t));
         exist.map(record).collect()
     }
 
-    /// Candidates at `t`, and how many of them were last renewed so long before.
-    pub fn tally(&self, t: Seconds, age: Seconds) -> (usize, usize) {
+    fn leased(&self, t: Seconds) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(move |node| node.has_lease(t))
+    }
+
+    /// Ages of the candidates at `t`, the oldest first.
+    fn ages(&self, t: Seconds) -> Vec<Seconds> {
         let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
-        candidates.fold((0, 0), |(all, old), node| {
-            (all + 1, old + usize::from(node.age(t) >= age))
-        })
+        let mut ages: Vec<_> = candidates.map(|node| node.age(t)).collect();
+        ages.sort_by(|one, other| other.total_cmp(one));
+        ages
     }
 
-    fn is_outage_of(&self, (all, old): (usize, usize)) -> bool {
-        all >= 2 && old as f64 / all as f64 >= self.fraction
+    /// True if a single node counts.
+    pub fn has_one_candidate(&self, t: Seconds) -> bool {
+        self.ages(t).len() == 1
     }
 
-    /// True if enough of them were last renewed so long before.
+    fn is_outage_of(&self, ages: &[Seconds], oldest: Seconds) -> bool {
+        let old = ages.iter().filter(|age| **age >= oldest).count();
+        ages.len() >= 2 && old as f64 / ages.len() as f64 >= self.fraction
+    }
+
+    /// True if enough candidates were last renewed so long before.
     pub fn is_outage(&self, t: Seconds, age: Seconds) -> bool {
-        self.is_outage_of(self.tally(t, age))
+        self.is_outage_of(&self.ages(t), age)
     }
 
     /// The same by the nodes that counted at each moment of the last seconds: a replica knows any
@@ -207,65 +207,57 @@ impl Nodes {
             Counts::Candidates => Seconds::MIN,
             Counts::Proof(since) => since,
         };
-        let is_old = move |node: &Node| node.age(t) >= age.min(t - since);
         (0..=(within * 4.0) as u32).map(move |step| {
             let counted = self.counted(counts, t - f64::from(step) / 4.0);
             let known = counted.into_iter().filter(|node| node.has_lease(t));
-            self.is_outage_of(known.fold((0, 0), |(all, old), node| {
-                (all + 1, old + usize::from(is_old(node)))
-            }))
+            let ages: Vec<_> = known.map(|node| node.age(t)).collect();
+            self.is_outage_of(&ages, age.min(t - since))
         })
     }
 
     fn counted(&self, counts: Counts, t: Seconds) -> Vec<&Node> {
-        let with = |is_one: &dyn Fn(&Node) -> bool| -> Vec<_> {
-            let leased = self.nodes.iter().filter(|node| node.has_lease(t));
-            leased.filter(|node| is_one(node)).collect()
+        let with = |is_one: fn(&Node, Seconds) -> bool| -> Vec<_> {
+            self.leased(t).filter(|node| is_one(node, t)).collect()
         };
-        let candidates = with(&|node| node.is_candidate(t));
+        let candidates = with(Node::is_candidate);
         if counts == Counts::Candidates || !candidates.is_empty() {
             return candidates;
         }
         if self.machines(t).count > 0 {
-            return with(&|node| node.is_backed(t));
+            return with(Node::is_backed);
         }
-        with(&|node| node.age(t) < ABANDONED)
+        with(|node, t| node.age(t) < ABANDONED)
     }
 
     /// True while there are leases and not a single Machine, and has been for some seconds.
     pub fn has_moved_away(&self, t: Seconds, within: Seconds) -> bool {
         let moved = |t| {
-            let leases = self.nodes.iter().filter(|node| node.has_lease(t));
-            let recent = leases.clone().any(|node| node.age(t) < ABANDONED - 2.0);
-            self.machines(t).count == 0 && leases.count() >= 2 && recent
+            let recent = self.leased(t).any(|node| node.age(t) < ABANDONED - 2.0);
+            self.machines(t).count == 0 && self.leased(t).count() >= 2 && recent
         };
         moved(t) && moved(t - within)
     }
 
     /// Age of the lease whose expiry turns the verdict.
     pub fn deciding_age(&self, t: Seconds) -> Option<Seconds> {
-        let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
-        let mut ages: Vec<_> = candidates.map(|node| node.age(t)).collect();
-        ages.sort_by(|one, other| other.total_cmp(one));
-        let deciding = (1..=ages.len()).find(|&count| self.is_outage_of((ages.len(), count)))?;
-        Some(ages[deciding - 1])
+        let ages = self.ages(t);
+        let mut oldest = ages.iter().copied();
+        oldest.find(|&age| self.is_outage_of(&ages, age))
     }
 
     /// Returns when an outage that begins at `t` can be seen, and when its first node is marked.
     pub fn outage(&self, t: Seconds, plan: &Plan) -> (Seconds, Seconds) {
         let deciding = self.deciding_age(t).expect("an outage");
-        let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
-        let oldest = candidates.map(|node| node.age(t)).fold(0.0, f64::max);
-        (t - deciding + plan.threshold(), t - oldest + plan.grace)
+        (
+            t - deciding + plan.threshold(),
+            t - self.ages(t)[0] + plan.grace,
+        )
     }
 
     /// Returns when kube-controller-manager marks the first node that is silent at `t`.
     pub fn first_end(&self, t: Seconds, grace: Seconds) -> Option<Seconds> {
-        let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
-        candidates
-            .map(|node| t - node.age(t) + grace)
-            .filter(|end| *end > t + 0.2)
-            .min_by(f64::total_cmp)
+        let ends = self.ages(t).into_iter().map(|age| t - age + grace);
+        ends.filter(|end| *end > t + 0.2).min_by(f64::total_cmp)
     }
 }
 

@@ -300,7 +300,7 @@ impl Life {
             // Who does not lead, or sees a single candidate (D-20), brings back what is held down, and
             // repairs nothing else.
             let repairs = self.plan.leadership == Leadership::One;
-            let left = if repairs && self.nodes.tally(self.t, 0.0).0 != 1 {
+            let left = if repairs && !self.nodes.has_one_candidate(self.t) {
                 down || marked
             } else {
                 down && marked

@@ -157,7 +157,7 @@ impl Life {
             self.go_takes_down(2);
             self.after(5.0, |life| life.go_takes_down(0));
             next += self.mishaps.random_range(0.0..6.0);
-        } else if self.nodes.tally(self.t, 0.0).0 != 1 {
+        } else if !self.nodes.has_one_candidate(self.t) {
             for place in 0..3 {
                 self.after(35.0 * place as Seconds, move |life| {
                     life.go_brings_back(place)
