@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::scene::{at, dependent, number, renewed, span, table};
+use crate::tests::scene::{at, dependent, number, span, table, times, wall};
 
 #[test]
 fn levels_ascend() {
@@ -31,7 +31,8 @@ fn levels_ascend() {
 
 #[test]
 fn oldest_candidate_sets_deadline() {
-    let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
+    let renewed = |seconds| LeaseClock::new(&times(seconds), wall(seconds), Some(40));
+    let leases = [9.0, 2.0, 5.0].map(renewed);
     for [what, now, grace, deadline] in table(
         "
         none is marked | 33 | 40 | 39

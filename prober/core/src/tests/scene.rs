@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
-use crate::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
+use crate::lease::{Criteria, Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
@@ -44,7 +44,8 @@ pub fn wall(seconds: f64) -> DateTime<Utc> {
 pub fn criteria(now: Moment) -> Criteria {
     Criteria {
         now,
-        answering: LONG_AGO,
+        // Long before anything else.
+        answering: Moment::since_start(TimeDelta::days(-1)),
         renewed_after: None,
         grace: GRACE,
     }
@@ -57,19 +58,6 @@ pub fn times(seconds: f64) -> RequestTimes {
         received: at(seconds),
         wall: wall(seconds),
     }
-}
-
-/// A lease that was seen to change and was last renewed then.
-pub fn renewed(seconds: f64) -> LeaseClock {
-    let mut clock = LeaseClock::new(&times(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(
-        &times(seconds),
-        at(seconds - 10.0),
-        wall(seconds),
-        Some(40),
-        GRACE,
-    );
-    clock
 }
 
 /// A kubelet's lease with this stamp.
@@ -161,6 +149,14 @@ pub struct OwnedEnvironment {
 }
 
 impl OwnedEnvironment {
+    /// The shoot names other conditions for a pool that has no nodes.
+    pub fn change_settings(&mut self) {
+        let pools = &mut self.settings.pool_conditions;
+        if pools.remove("empty").is_none() {
+            pools.insert("empty".into(), vec![]);
+        }
+    }
+
     pub fn env(&self) -> Environment<'_> {
         Environment {
             config: &self.config,
@@ -214,9 +210,6 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
         chance: 0.5,
     }
 }
-
-/// Time from which the API server has answered, long before anything else.
-pub const LONG_AGO: Moment = Moment::since_start(TimeDelta::days(-1));
 
 /// The rows of a table: a line each, with cells between bars, but for comments.
 pub fn table<const CELLS: usize>(

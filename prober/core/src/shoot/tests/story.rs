@@ -8,6 +8,7 @@
 
 use super::timeline::{Api, FAILS, SILENT_FROM, Timeline, healthy};
 use super::*;
+use crate::tests::scene::span;
 
 /// Tells stories, a line each: what it is about, the story, and what comes of it.
 #[track_caller]
@@ -80,7 +81,7 @@ impl Timeline {
             "with last aux" => self.add_aux(2, false),
             "only held down" => self.env.options.restore_only_held_down.value = true,
             "protects off" => self.env.options.standby_protects.value = false,
-            "settings" => self.change_settings(),
+            "settings" => self.env.change_settings(),
             // The nodes and their API server.
             "nodes back" => self.nodes_back(),
             // They renew now, and are silent as before.
@@ -141,14 +142,14 @@ impl Timeline {
             [name, "delayed", "down", "by", seconds, "s"] => self.reload(|config| config.dependents[id(name).0].scale_down.initial_delay = duration(seconds)),
             ["stabilization", seconds, "s"] => self.env.options.scale_up_stabilization.value = duration(seconds),
             ["grace", seconds, "s"] => self.grace(number(seconds)),
-            ["monitor", "grace", seconds, "s"] => self.env.settings.node_monitor_grace = Some(TimeDelta::seconds(number(seconds) as i64)),
+            ["monitor", "grace", seconds, "s"] => self.env.settings.node_monitor_grace = Some(span(number(seconds))),
             ["silent", "from", time, "s"] => self.fall_silent(number(time)),
             [count, "nodes"] => (self.nodes.count, self.nodes.machines) = (number(count) as usize, number(count) as usize),
             [count, "machines"] => self.nodes.machines = number(count) as usize,
             [count, "spared"] => self.nodes.spared = number(count) as usize,
             ["clocks", "ahead", seconds, "s"] => self.nodes.ahead = number(seconds),
-            ["answers", "take", seconds, "s"] => self.api = Api::Takes(TimeDelta::from_std(duration(seconds)).expect("a span")),
-            ["throttled", seconds, "s"] => self.api = Api::Fails(ProbeFailure::Throttled(Some(TimeDelta::from_std(duration(seconds)).expect("a span")))),
+            ["answers", "take", seconds, "s"] => self.api = Api::Takes(span(number(seconds))),
+            ["throttled", seconds, "s"] => self.api = Api::Fails(ProbeFailure::Throttled(Some(span(number(seconds))))),
             ["answer", sent] => self.answer(self.moment(number(sent))),
             ["passivate", "since", time, "s"] => self.env.owner = Owner::Elsewhere { passivates_since: Some(self.moment(number(time))) },
             ["version", version] => self.seed.version = number(version) as u64,
@@ -180,14 +181,6 @@ impl Timeline {
         self.env.dependents.push(present(running(1)));
     }
 
-    /// The shoot names other conditions for a pool that has no nodes.
-    fn change_settings(&mut self) {
-        let pools = &mut self.env.settings.pool_conditions;
-        if pools.remove("empty").is_none() {
-            pools.insert("empty".into(), vec![]);
-        }
-    }
-
     fn refuse(&mut self, id: DependentId, refusal: Refusal) {
         self.input(Input::Written(id, Err(refusal)));
     }
@@ -214,31 +207,23 @@ impl Timeline {
             [kind, "to", to] => (kind, f64::MIN, number(to)),
             _ => (label, f64::MIN, f64::MAX),
         };
-        let mut said: Vec<(f64, String)> = match kind {
-            "verdicts" => {
-                let mut verdicts = self.verdicts.clone();
-                verdicts.dedup_by_key(|(_, verdict)| *verdict);
-                let said = verdicts
-                    .iter()
-                    .map(|(when, verdict)| (self.seconds(*when), format!("{verdict:?}")));
-                said.collect()
-            }
-            "gap" => self.said(|action| told("probes", action)),
-            _ => self.said(|action| told(kind, action)),
-        };
+        let mut said = self.said(|action, verdict| told(kind, action, verdict));
+        if kind == "verdicts" {
+            said.dedup_by(|next, before| next.1 == before.1);
+        }
         said.retain(|(when, _)| from <= *when && *when <= to);
         if kind == "gap" {
             let gaps = said.windows(2).map(|two| two[1].0 - two[0].0);
             return format!("{:.1}", gaps.fold(0.0, f64::max));
         }
         let timeless = ["scaled", "verdicts", "reports", "bases"].contains(&kind);
-        let text = said
-            .into_iter()
-            .map(|(when, what)| match (timeless, what.as_str()) {
-                (true, what) => what.to_owned(),
-                (false, "") => format!("{}", when + 0.0),
-                (false, what) => format!("{} {what}", when + 0.0),
-            });
+        let text = said.into_iter().map(|(when, what)| {
+            if timeless {
+                what
+            } else {
+                format!("{} {what}", when + 0.0).trim_end().to_owned()
+            }
+        });
         let text = text.collect::<Vec<_>>().join(", ");
         if text.is_empty() {
             "nothing".to_owned()
@@ -273,26 +258,23 @@ fn put(observed: &mut Observed, state: &[&str]) {
 }
 
 /// What an action says of a kind.
-fn told(kind: &str, action: &Action) -> Option<String> {
+fn told(kind: &str, action: &Action, verdict: Option<Verdict>) -> Option<String> {
     let name = |id: DependentId| NAMES[id.0];
     Some(match (kind, action) {
         (_, Action::Write(order)) if kind == name(order.dependent) => {
             order.change.replicas().to_string()
         }
         ("writes" | "scaled", Action::Write(order)) => {
-            let memory = order.change.write.marks.replicas.as_deref();
-            let memory = memory
-                .filter(|memory| *memory != "1")
-                .map(|memory| format!(" of {memory}"));
-            format!(
-                "{} {}{}",
-                name(order.dependent),
-                order.change.replicas(),
-                memory.unwrap_or_default()
-            )
+            let change = &order.change;
+            let written = format!("{} {}", name(order.dependent), change.replicas());
+            match change.write.marks.replicas.as_deref() {
+                None | Some("1") => written,
+                Some(memory) => format!("{written} of {memory}"),
+            }
         }
+        ("verdicts", Action::Report(Report::Found)) => format!("{:?}", verdict?),
         ("bases", Action::Write(order)) => order.change.base.resource_version.clone(),
-        ("probes", Action::ListLeases { .. })
+        ("probes" | "gap", Action::ListLeases { .. })
         | ("listed", Action::ListNodes)
         | ("verified", Action::Verify) => String::new(),
         ("permits", Action::AcquirePermit(id, _)) | ("cancelled", Action::Cancel(id)) => {
@@ -310,9 +292,9 @@ fn told(kind: &str, action: &Action) -> Option<String> {
             return None;
         }
         ("reports", Action::Report(report)) => {
-            let text = format!("{report:?}");
-            (0..NAMES.len()).fold(text, |text, at| {
-                text.replace(&format!("{:?}", DependentId(at)), NAMES[at])
+            let names = NAMES.iter().enumerate();
+            names.fold(format!("{report:?}"), |text, (at, name)| {
+                text.replace(&format!("{:?}", DependentId(at)), name)
             })
         }
         _ => return None,

@@ -103,13 +103,13 @@ pub struct Timeline {
     /// Changes what is read of the Cluster, the namespaces and the Machines.
     pub verified: fn(Verified) -> Option<Verified>,
     pub api: Api,
-    pub verdicts: Vec<(Moment, Verdict)>,
     pub start: Start,
     pub now: Moment,
     zero: Moment,
     /// When a slow probe is answered, and when it was sent.
     slow: Option<(Moment, Moment)>,
-    log: Vec<(Moment, Action)>,
+    /// What it said, and by which verdict.
+    log: Vec<(Moment, Action, Option<Verdict>)>,
 }
 
 /// A leader that begins to probe a shoot in operation, whose three nodes renew every 10 s.
@@ -139,7 +139,6 @@ pub fn healthy() -> Timeline {
         },
         verified: Some,
         api: Api::Answers,
-        verdicts: vec![],
         start,
         now: Moment::START,
         zero: Moment::START,
@@ -229,10 +228,14 @@ impl Timeline {
 
     /// Makes the last write of a dependent, which is held, and answers it.
     pub fn make(&mut self, id: DependentId) {
-        let order = self.log.iter().rev().find_map(|(_, action)| match action {
-            Action::Write(order) if order.dependent == id => Some(order.clone()),
-            _ => None,
-        });
+        let order = self
+            .log
+            .iter()
+            .rev()
+            .find_map(|(_, action, _)| match action {
+                Action::Write(order) if order.dependent == id => Some(order.clone()),
+                _ => None,
+            });
         let actions = self.write(&order.expect("an order"));
         self.follow(actions);
     }
@@ -264,16 +267,10 @@ impl Timeline {
             ..self.env.env()
         };
         let actions = self.shoot.input(input, &env, self.now);
-        for action in &actions {
-            if *action == Action::Report(Report::Found) {
-                let finding = self.shoot.finding().expect("found");
-                self.verdicts.push((self.now, finding.verdict));
-            }
-            if let Action::Write(order) = action {
-                assert_eq!(order.needs_lead, self.env.leads);
-            }
-            self.log.push((self.now, action.clone()));
-        }
+        let verdict = self.shoot.finding().map(|finding| finding.verdict);
+        let said = actions.iter().cloned();
+        self.log
+            .extend(said.map(|action| (self.now, action, verdict)));
         actions
     }
 
@@ -355,9 +352,14 @@ impl Timeline {
 /// A record of what the machine said.
 impl Timeline {
     /// All that was said of a kind, with its times.
-    pub fn said<T>(&self, which: impl Fn(&Action) -> Option<T>) -> Vec<(f64, T)> {
+    pub fn said(
+        &self,
+        which: impl Fn(&Action, Option<Verdict>) -> Option<String>,
+    ) -> Vec<(f64, String)> {
         let said = self.log.iter();
-        said.filter_map(|(when, action)| Some((self.seconds(*when), which(action)?)))
-            .collect()
+        said.filter_map(|(when, action, verdict)| {
+            Some((self.seconds(*when), which(action, *verdict)?))
+        })
+        .collect()
     }
 }

@@ -1,11 +1,10 @@
 //! The memory of the oracle: what each replica was shown, by which its writes are judged.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use super::Seconds;
 use super::driver::Life;
 use crate::plan::{ByDirection, Direction};
-use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Marks, Observed};
 use crate::shoot::{Input, Shoot};
 use crate::verdict::Verdict;
@@ -41,10 +40,6 @@ pub struct OracleMemory {
     pub known: Vec<Known>,
     /// The versions that it made.
     pub own: HashSet<u64>,
-    /// The resource of each dependent that it wrote last, and those of which it was told then that
-    /// they do not exist any more.
-    pub ordered: HashMap<usize, String>,
-    pub gone: HashSet<String>,
     pub started: Seconds,
     /// The pause, as shown last; `None` before it was read.
     pub paused: Option<bool>,
@@ -139,18 +134,12 @@ impl Life {
 
     /// Takes in what an answer tells a replica of a dependent.
     pub fn note_answer(&mut self, by: usize, input: &Input) {
-        let (id, told) = match input {
-            Input::Read(id, Ok(DependentState::Present(observed)))
-            | Input::Written(id, Ok(observed)) => (*id, Some(observed)),
-            Input::Read(id, Ok(DependentState::Absent))
-            | Input::Written(id, Err(Refusal::NotFound)) => (*id, None),
-            _ => return,
-        };
-        let place = self.place(by, id);
-        let memory = &mut self.replicas[by].memory;
-        match told {
-            Some(observed) => memory.sees(place, Some(observed), self.t),
-            None => memory.gone.extend(memory.ordered.remove(&place)),
+        if let Input::Read(id, Ok(DependentState::Present(observed)))
+        | Input::Written(id, Ok(observed)) = input
+        {
+            let place = self.place(by, *id);
+            let memory = &mut self.replicas[by].memory;
+            memory.sees(place, Some(observed), self.t);
         }
     }
 }

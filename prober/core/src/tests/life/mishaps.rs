@@ -185,8 +185,8 @@ impl Life {
     pub fn reload(&mut self, by: usize, config: Arc<Config>) {
         let replica = &mut self.replicas[by];
         let names = |config: &Config| -> Vec<_> {
-            let resources = config.dependents.iter().map(|one| &one.resource);
-            resources.map(|resource| resource.name.clone()).collect()
+            let dependents = config.dependents.iter();
+            dependents.map(|one| one.resource.name.clone()).collect()
         };
         let after = names(&config);
         if names(&replica.env.config) != after {
@@ -268,10 +268,7 @@ impl Life {
         self.note("settings change");
         for by in 0..2 {
             let replica = &mut self.replicas[by];
-            let pools = &mut replica.env.settings.pool_conditions;
-            if pools.remove("empty").is_none() {
-                pools.insert("empty".into(), vec![]);
-            }
+            replica.env.change_settings();
             replica.memory.changed_since = self.t;
             self.wake(by);
         }

@@ -2,6 +2,7 @@
 //! how the machine decides.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 
 use super::driver::{Life, LifeReplica, NAMES};
 use super::nodes::Counts;
@@ -62,7 +63,7 @@ impl Plan {
 }
 
 impl Life {
-    fn complain(&mut self, by: usize, what: &str) {
+    fn complain(&mut self, by: usize, what: impl Display) {
         self.note(format!("WRONG {what}"));
         self.wrong.push(format!("{:.2} {by} {what}", self.t));
     }
@@ -86,12 +87,8 @@ impl Life {
         let name = NAMES[place];
         let replica = &self.replicas[by];
         let mut wrong = vec![];
-        let uid = order.change.base.uid.clone();
         if order.needs_lead != replica.env.leads {
             wrong.push("as somebody else".into());
-        }
-        if replica.memory.gone.contains(&uid) {
-            wrong.push("though it is gone".into());
         }
         if replica.env.owner.is_elsewhere() {
             if !self.plan.passivates || !replica.env.leads || to.is_some_and(|to| to > 0) {
@@ -110,11 +107,10 @@ impl Life {
                 wrong.extend(self.beyond_a_standby(by, order).map(str::to_owned));
             }
         }
-        self.replicas[by].memory.ordered.insert(place, uid);
         for wrong in wrong {
             self.complain(
                 by,
-                &format!("writes {name} {to:?} {wrong}, asked at {sent:.3}"),
+                format!("writes {name} {to:?} {wrong}, asked at {sent:.3}"),
             );
         }
     }
@@ -278,17 +274,11 @@ impl Life {
         let name = NAMES[place];
         let to = change.write.replicas;
         if to.is_some_and(|to| to > 0 && to != self.expected[place]) {
-            self.complain(by, &format!("brings {name} back to {to:?}"));
+            self.complain(by, format!("brings {name} back to {to:?}"));
         }
         let brings_back = after.replicas > 0 || after.marks.held_down;
         if self.plan.only_held_down && self.taken_off[place] && brings_back {
-            self.complain(by, &format!("claims {name}, which others took to 0"));
-        }
-        if after.marks.replicas.as_deref() == Some("0") {
-            self.complain(by, &format!("remembers 0 for {name}"));
-        }
-        if to == Some(0) && after.marks.remembered().is_none() {
-            self.complain(by, &format!("takes {name} down without a memory"));
+            self.complain(by, format!("claims {name}, which others took to 0"));
         }
     }
 
