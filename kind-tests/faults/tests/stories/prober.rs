@@ -86,6 +86,8 @@ fn shoots_come_go_and_change() {
          "config scaleDown: {level: 1} => scaleDown: {level: 1, initialDelay: 25s}; prober; probes 3; cut; mcm held; kcm up; stop prober; heal; 1 s; alone 5; prober; all up"),
         ("a write that is under way at the end is awaited, and told",
          "prober; probes 3; seed patch deployments mcm: delays 0.5; cut; met 1; stop prober; mcm held; event ScaledDown machine"),
+        ("one that others have overtaken is neither read nor made again (D-14)",
+         "prober; probes 3; meanwhile mcm 4; seed get deployments mcm: 500; seed patch deployments mcm: delays 0.5; cut; met 1; stop prober; answers 409 1; answers 500 0; hits 1; mcm 4"),
         ("one without an answer holds up nothing",
          "prober; probes 3; cut; all held; seed patch deployments: stalls; heal; met 1; stop prober; log a write has had no answer until the end"),
         ("a grace that changes is applied by the running probe (D-10)",
