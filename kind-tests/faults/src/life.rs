@@ -78,9 +78,9 @@ pub struct Life {
 
 impl Life {
     /// A world without an agent at work. Without a binary they are tasks of this process.
-    pub async fn new(options: &SoakOptions, binary: Option<&Path>) -> Result<Self> {
+    pub async fn new(seed: u64, shoots: u16, binary: Option<&Path>) -> Result<Self> {
         let leeway = binary.map_or(Duration::ZERO, |_| LEEWAY);
-        let world = Arc::new(SoakWorld::build(options, leeway).await?);
+        let world = Arc::new(SoakWorld::build(seed, shoots, leeway).await?);
         let agents = Arc::new(Agents::new(&world, binary)?);
         let credentials = Arc::new(Credentials::of(&["soak-probe-token"]));
         for replica in &agents.0 {
@@ -105,10 +105,7 @@ impl Life {
         replicas: usize,
         binary: Option<&Path>,
     ) -> Result<Self> {
-        let mut life = Self::new(options, binary).await?;
-        for shoot in &life.world.shoots {
-            shoot.publish()?;
-        }
+        let mut life = Self::new(options.seed, options.shoots, binary).await?;
         for replica in life.agents.0.iter().take(replicas) {
             replica.start()?;
             let replica = replica.clone();

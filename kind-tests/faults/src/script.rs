@@ -29,7 +29,6 @@ use self::checks::{answered, soon};
 use crate::agents::replica::AgentReplica;
 use crate::agents::running::CutOff;
 use crate::life::{Life, on_paused_clock};
-use crate::options::SoakOptions;
 use crate::shoot::{DEPENDENTS, LEASES, SoakShoot, long};
 use crate::story::injected_fault::{number, seconds};
 use crate::story::life::set_grace;
@@ -60,8 +59,6 @@ pub fn tell(shoots: u16, rows: &[Row]) {
 /// A story as far as it has been told.
 pub struct Script {
     pub life: Life,
-    /// The first shoot.
-    shoot: Option<Arc<SoakShoot>>,
     /// Flags and environment variables of agents that start from now on.
     pub flags: Vec<String>,
     pub environment: Vec<(String, String)>,
@@ -74,22 +71,10 @@ pub struct Script {
 impl Script {
     /// The beginning: all shoots are known, and nobody is at work.
     pub async fn new(shoots: u16, binary: Option<&Path>) -> Result<Self> {
-        let options = SoakOptions {
-            binary: "none".into(),
-            duration: Duration::ZERO,
-            seed: SEED,
-            shoots,
-            rounds: 1,
-            leak: false,
-        };
-        let life = Life::new(&options, binary).await?;
+        let life = Life::new(SEED, shoots, binary).await?;
         let weeder = AgentKind::Weeder;
         life.agents.configure(weeder, weeder.config())?;
-        for shoot in &life.world.shoots {
-            shoot.publish()?;
-        }
         Ok(Self {
-            shoot: life.world.shoots.first().cloned(),
             life,
             flags: SERVED.map(str::to_owned).into(),
             environment: Vec::new(),
@@ -131,8 +116,9 @@ impl Script {
         Ok(())
     }
 
+    /// The first shoot.
     fn shoot(&self) -> &Arc<SoakShoot> {
-        self.shoot.as_ref().expect("a world with a shoot")
+        &self.life.world.shoots[0]
     }
 
     fn seed(&self) -> &MemoryApi {

@@ -118,7 +118,7 @@ impl SoakShoot {
         self.record().wanted.get(name).copied().unwrap_or(1)
     }
 
-    /// Creates all that Gardener puts into the seed for it, but the Cluster.
+    /// Creates all that Gardener puts into the seed for it, its Cluster last.
     pub fn furnish(&self, nodes: usize) -> Result<()> {
         self.seed.create(gardener::namespace(&self.namespace))?;
         for name in DEPENDENTS {
@@ -129,7 +129,8 @@ impl SoakShoot {
             self.add_node(&format!("node-{number}"), phase)?;
         }
         self.make_pods()?;
-        self.write_token(self.grant_token())
+        self.write_token(self.grant_token())?;
+        self.publish()
     }
 
     /// A token for the prober, beside those that there are.
@@ -218,9 +219,7 @@ impl SoakShoot {
     /// A node leaves, its Machine first.
     pub fn remove_node(&self, name: &str) -> Result<()> {
         self.update_record(|record, now| {
-            if let Some(gone) = record.nodes.remove(name) {
-                record.history.renewed(name, gone.renewed, now);
-            }
+            record.nodes.remove(name);
             record.unsettle(now);
         });
         self.renewers.lock().leave(name);
@@ -261,13 +260,11 @@ impl LeaseWriter for RecordedRenewals {
         // A node that leaves at this moment is not renewed.
         let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
         let written = self.store.patch(LEASES, "kube-node-lease", name, &renewal);
-        let is_written = written.is_ok();
-        let record = &mut *self.record.lock();
-        match record.nodes.get_mut(name) {
-            Some(node) if is_written => record.history.renewed(name, before, node.renewed),
-            Some(node) => node.renewed = before,
-            None => {}
+        if written.is_err()
+            && let Some(node) = self.record.lock().nodes.get_mut(name)
+        {
+            node.renewed = before;
         }
-        is_written
+        written.is_ok()
     }
 }

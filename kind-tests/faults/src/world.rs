@@ -19,7 +19,6 @@ use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::options::SoakOptions;
 use crate::oracle::Oracle;
 use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, STORE, STORES, SoakShoot};
 use crate::story::actor::rng;
@@ -45,9 +44,9 @@ pub struct SoakWorld {
 }
 
 impl SoakWorld {
-    /// Builds it, with everything idle and no Cluster yet.
-    pub async fn build(options: &SoakOptions, leeway: Duration) -> Result<Self> {
-        let (now, mut rng) = (Instant::now(), rng(options.seed, "world"));
+    /// Builds it, with everything idle.
+    pub async fn build(seed: u64, count: u16, leeway: Duration) -> Result<Self> {
+        let (now, mut rng) = (Instant::now(), rng(seed, "world"));
         let authority = api_server::Authority::new()?;
         let server = |history, requests_kept| {
             let options = Options {
@@ -60,7 +59,7 @@ impl SoakWorld {
         };
         let seed = server(4096, 2000).await?;
         let mut shoots = Vec::new();
-        for number in 0..options.shoots {
+        for number in 0..count {
             let namespace = format!("shoot--soak--{number:03}");
             let (api, seed) = (server(64, 64).await?, seed.store().clone());
             shoots.push(Arc::new(SoakShoot::new(namespace, api, seed, now)));

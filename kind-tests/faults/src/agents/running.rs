@@ -147,9 +147,6 @@ impl AgentTask {
     }
 
     fn ended(&mut self) -> Result<Option<Option<i32>>> {
-        if !self.work.is_finished() {
-            return Ok(None);
-        }
         let Some(ended) = (&mut self.work).now_or_never() else {
             return Ok(None);
         };

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::clock::NodeClock;
-use self::history::{Change, History};
+use self::history::Change;
 use self::judge::{Episode, LastingCondition, Sample};
 use self::pods::ControlPlanePods;
 use super::disturbances::Disturbance;
@@ -27,6 +27,8 @@ use crate::writes::ScaledDependent;
 /// waits before it restores, at ten samples a second and one more for each write.
 const SAMPLES: usize = 1000;
 const EVENTS: usize = 70;
+/// More than there are in the longest outage.
+const CHANGES: usize = 2000;
 
 /// What a node does, and what counts of it.
 #[derive(Clone, Debug)]
@@ -72,7 +74,8 @@ pub struct ShootRecord {
     pub paused_since: Option<Instant>,
     /// When they last let it go on.
     pub paused_until: Option<Instant>,
-    pub history: History,
+    /// What became of its dependents, for as long as a record of an outage may tell it.
+    changes: VecDeque<Change>,
     /// Since when somebody can have been watching it without a break.
     pub watched_from: Instant,
     /// From when until when its API server was away, for its nodes too; without an end while it is.
@@ -103,7 +106,7 @@ impl ShootRecord {
             stopped_since: None,
             paused_since: None,
             paused_until: None,
-            history: History::default(),
+            changes: VecDeque::new(),
             watched_from: from,
             away: None,
             unsettled_until: from,
@@ -153,13 +156,14 @@ impl ShootRecord {
         is: Option<ScaledDependent>,
         now: Instant,
     ) {
-        self.history.changed(Change {
+        let change = Change {
             name: name.to_owned(),
             at: now,
             writer: writer.map(str::to_owned),
             was: self.dependents.get(name).cloned(),
             is: is.clone(),
-        });
+        };
+        keep(&mut self.changes, CHANGES, change);
         match is {
             Some(is) => drop(self.dependents.insert(name.to_owned(), is)),
             None => drop(self.dependents.remove(name)),

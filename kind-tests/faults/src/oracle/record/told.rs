@@ -1,16 +1,16 @@
 //! What a prober tells of an outage that is over, against what was so.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use prober::Outage;
 use serde_json::Value;
+use testbed::objects::items;
 use testbed::wall;
 use tokio::time::Instant;
 
 use super::ShootRecord;
-use super::history::{Change, Silence, Span};
+use super::history::{Change, Span};
 use crate::pace::{BEAT, PROBE_AGE};
 
 /// How late a change may be seen, and how early its moment is told: a watch, and an answer.
@@ -19,8 +19,6 @@ const SEEN: Duration = Duration::from_millis(500);
 const RESUMED: Duration = Duration::from_secs(5);
 /// The longest time from a write's being sent to its being applied: its timeout.
 const UNDER_WAY: Duration = Duration::from_secs(30);
-/// By how much a clock that is off blurs the moment of a renewal.
-const CLOCK: Duration = Duration::from_secs(3);
 /// A blip's nodes are back within this time.
 const BLIP: Duration = Duration::from_secs(25);
 
@@ -42,10 +40,6 @@ fn moment(value: &Value) -> Option<Instant> {
     let at: DateTime<Utc> = value.as_str()?.parse().ok()?;
     let ago = (wall::now() - at).to_std().unwrap_or_default();
     Instant::now().checked_sub(ago)
-}
-
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 fn count(value: &Value) -> usize {
@@ -82,13 +76,14 @@ impl ToldOutage<'_> {
 impl ShootRecord {
     /// What of it was not so.
     pub fn untruths(&self, told: &ToldOutage<'_>) -> Vec<String> {
-        let mut untrue = self.untrue_verdict(told);
-        untrue.extend(self.untrue_writes(told));
-        untrue.extend(self.untrue_periods(told));
-        untrue.extend(self.untrue_nodes(told));
-        untrue.extend(self.untrue_causes(told));
-        untrue.extend(self.untrue_end(told));
-        untrue
+        [
+            self.untrue_verdict(told),
+            self.untrue_writes(told),
+            self.untrue_periods(told),
+            self.untrue_causes(told),
+            self.untrue_end(told),
+        ]
+        .concat()
     }
 
     /// The numbers of the verdict, that nothing was seen of its beginning or all, and a blip.
@@ -139,7 +134,7 @@ impl ShootRecord {
                 && change.at <= sent + UNDER_WAY
         };
         let ours = || {
-            let changes = self.history.changes();
+            let changes = self.changes.iter();
             changes.filter(|change| told.is_ours(change.writer.as_ref()))
         };
         let mut untrue = Vec::new();
@@ -169,7 +164,7 @@ impl ShootRecord {
         let mut untrue = Vec::new();
         for held in items(&told.record["heldDown"]) {
             let name = held["name"].as_str().unwrap_or_default();
-            let truth = self.history.held_down_at_a_glance(name, SEEN);
+            let truth = self.held_down_at_a_glance(name, SEEN);
             for period in items(&held["periods"]) {
                 let why = self.untrue_period(told, period, &truth);
                 untrue.extend(why.map(|why| format!("{name}: {why} in {period}")));
@@ -221,49 +216,6 @@ impl ShootRecord {
         (!ended).then_some("somebody else brought it back")
     }
 
-    /// How many nodes were saved and how many marked, where all was known of them.
-    fn untrue_nodes(&self, told: &ToldOutage<'_>) -> Vec<String> {
-        let (record, began) = (told.record, told.began());
-        let grace = record["verdict"]["graceSeconds"].as_f64();
-        let Some(grace) = grace.filter(|_| began >= self.unsettled_until && told.sees_from(began))
-        else {
-            return Vec::new();
-        };
-        let (grace, now) = (Duration::from_secs_f64(grace), Instant::now());
-        let is_off = self.nodes.values().any(|node| node.clock.is_off(now));
-        let blur = if is_off { CLOCK } else { SEEN };
-        let silent = self.nodes.iter().map(|(node, state)| Silence {
-            node: node.clone(),
-            from: state.renewed,
-            until: now,
-        });
-        let silences = self.history.silences().cloned().chain(silent);
-        let is_overdue = |silence: &Silence| {
-            silence.until > began && silence.from + grace <= silence.until + blur
-        };
-        let silences: Vec<_> = silences.filter(is_overdue).collect();
-        let [may, surely] = self.history.marked(&silences, grace, blur);
-        let overdue: BTreeSet<_> = silences
-            .iter()
-            .map(|silence| silence.node.as_str())
-            .collect();
-        let [all, marked, unclear] =
-            ["overdueNodes", "markedNodes", "unclearNodes"].map(|name| count(&record[name]));
-        let saved = all.saturating_sub(marked + unclear);
-        let mut untrue = Vec::new();
-        if marked > may.len() {
-            untrue.push(format!(
-                "{marked} nodes are Unknown, of at most {}",
-                may.len()
-            ));
-        }
-        let most = overdue.difference(&surely).count();
-        if saved > most {
-            untrue.push(format!("{saved} nodes were saved, of at most {most}"));
-        }
-        untrue
-    }
-
     /// What a write waited for or why it failed can be told only while it was not made.
     fn untrue_causes(&self, told: &ToldOutage<'_>) -> Vec<String> {
         let causes = ["waited", "notScaled"].map(|what| items(&told.record[what]));
@@ -279,7 +231,7 @@ impl ShootRecord {
             if paused && !self.was_paused(at - PROBE_AGE, at) {
                 untrue.push(format!("the shoot was not paused: {cause}"));
             }
-            if !self.history.changes().any(before) {
+            if !self.changes.iter().any(before) {
                 untrue.push(format!("there was no such dependent: {cause}"));
             }
         }
@@ -294,7 +246,7 @@ impl ShootRecord {
         };
         let names = items(&record["heldDown"]).filter_map(|held| held["name"].as_str());
         let is_held = |name: &str, from: Instant| {
-            let spans = self.history.held_down(name).into_iter();
+            let spans = self.held_down(name).into_iter();
             spans
                 .last()
                 .is_some_and(|last| last.from <= from && last.until.is_none())
@@ -304,7 +256,7 @@ impl ShootRecord {
             Some("restored") => held.is_empty() && ended <= now + SEEN,
             Some("nothing_held_down") => {
                 let names = self.dependents.keys();
-                let spans = names.flat_map(|name| self.history.held_down(name));
+                let spans = names.flat_map(|name| self.held_down(name));
                 let mut in_it = spans.filter(|span| span.from >= told.began() + SEEN);
                 !in_it.any(|span| span.from + SEEN < span.until.unwrap_or(now).min(ended))
             }
