@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use self::disturbances::{DisturbanceSnapshot, Disturbances};
 use self::record::ShootRecord;
-use self::record::judge::WatchdogWrite;
+use self::record::judge::{Violation, WatchdogWrite};
 use self::record::told::ToldOutage;
 use self::violations::{ViolationKind, Violations};
 use crate::fences::Fences;
@@ -74,15 +74,14 @@ impl Oracle {
         seed.faults().add(When::matches(observe), Fault::Stall);
     }
 
-    /// How it is known that whoever made a request did not lead when it arrived; none when it did.
-    fn leaderless(&self, request: &Request, arrived: Instant, now: Instant) -> Option<String> {
+    /// How it is known that whoever wrote at a moment did not lead; none when it did.
+    fn leaderless(&self, user: &str, at: Instant, now: Instant) -> Option<String> {
         let deadline = ELECTION[1] + self.snapshot(now).leeway;
-        let fences = self.fences.lock();
-        fences.leaderless(&request.user, deadline, arrived)
+        self.fences.lock().leaderless(user, deadline, at)
     }
 
     fn judge_deletion(&self, request: &Request, now: Instant) {
-        if let Some(text) = self.leaderless(request, now, now) {
+        if let Some(text) = self.leaderless(&request.user, now, now) {
             let text = format!("{text}: {} {}", request.method, request.path);
             let kind = ViolationKind::LeaderlessWrites;
             self.violations.found(kind, &request.namespace, &text, &[]);
@@ -127,13 +126,11 @@ impl Oracle {
         }
         let is = ScaledDependent::of(write.after);
         let Some(request) = write.request else {
-            let was = write.before.map(ScaledDependent::of).unwrap_or_default();
-            record.others_wrote(name, was, is, now);
-            return;
+            return record.others_wrote(name, is, now);
         };
         self.violations.count("writes");
         let arrived = request.at.unwrap_or(now);
-        let leaderless = self.leaderless(request, arrived, now);
+        let leaderless = self.leaderless(&request.user, arrived, now);
         if leaderless.is_some() {
             self.violations
                 .count("writes to dependents that came from a prober without the lead");
@@ -146,10 +143,15 @@ impl Oracle {
             arrived,
             leaderless,
         };
-        if let Some((kind, text)) = record.written(&write, self.snapshot(now), now) {
-            let story = record.story(self.violations.start);
-            self.violations.found(kind, namespace, &text, &story);
+        if let Some(found) = record.written(&write, self.snapshot(now), now) {
+            self.found(namespace, record, found);
         }
+    }
+
+    /// Something was found at a shoot, of which this is known.
+    fn found(&self, namespace: &str, shoot: &ShootRecord, (kind, text): Violation) {
+        let story = shoot.story(self.violations.start);
+        self.violations.found(kind, namespace, &text, &story);
     }
 
     /// Judges everything as it is now. To be called about ten times a second.
@@ -158,9 +160,8 @@ impl Oracle {
         for (namespace, record) in &self.records {
             let mut record = record.lock();
             let (found, is_over) = record.tick(disturbances, now);
-            for (kind, text) in found {
-                let story = record.story(self.violations.start);
-                self.violations.found(kind, namespace, &text, &story);
+            for found in found {
+                self.found(namespace, &record, found);
             }
             if is_over {
                 self.violations.count("outages");
@@ -178,16 +179,9 @@ impl Oracle {
         };
         let disturbances = self.snapshot(now);
         let at_work = self.disturbances().at_work.get(replica).copied().flatten();
-        let deadline = ELECTION[1] + disturbances.leeway;
-        let is_leaderless = |at: Instant| {
-            self.fences
-                .lock()
-                .leaderless(replica, deadline, at)
-                .is_some()
-        };
+        let is_leaderless = |at| self.leaderless(replica, at, now).is_some();
         let told = ToldOutage {
             record: &record,
-            is_blip: line["blip"] == true,
             replica,
             runs_since: at_work.unwrap_or(now),
             seed_since: disturbances.seed_since.filter(|_| at_work.is_some()),
@@ -196,10 +190,8 @@ impl Oracle {
         self.violations.count("outages told");
         let shoot = shoot.lock();
         for why in shoot.untruths(&told) {
-            let text = format!("{why}, and {replica} tells: {}; {record}", told.sentence());
-            let story = shoot.story(self.violations.start);
-            let kind = ViolationKind::UntrueRecords;
-            self.violations.found(kind, namespace, &text, &story);
+            let text = format!("{why}, and {replica} tells: {record}");
+            self.found(namespace, &shoot, (ViolationKind::UntrueRecords, text));
         }
     }
 

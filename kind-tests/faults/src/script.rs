@@ -46,14 +46,23 @@ pub type Row = (&'static str, &'static str);
 pub fn tell(shoots: u16, rows: &[Row]) {
     let mut wrong = Vec::new();
     for &(what, story) in rows {
-        let told = on_paused_clock(SEED, async move || {
-            let mut script = Script::new(shoots, None).await?;
-            script.tell(story).await?;
-            script.end().await
-        });
+        let told = told(shoots, async move |script| script.tell(story).await);
         wrong.extend(told.err().map(|error| format!("{what}: {error:#}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Tells the beginning of a story in such a world, goes on with what words cannot tell, and ends it.
+pub fn told<T: Send + 'static>(
+    shoots: u16,
+    go_on: impl AsyncFnOnce(&mut Script) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    on_paused_clock(SEED, async move || {
+        let mut script = Script::new(shoots, None).await?;
+        let told = go_on(&mut script).await?;
+        script.end().await?;
+        Ok(told)
+    })
 }
 
 /// A story as far as it has been told.
@@ -159,7 +168,7 @@ impl Script {
             "unasked" => ensure!(self.requests()[0] == 0 && self.life.world.owner.borrow().1 == 0, "it was asked"),
             "wrote-nothing" => ensure!(self.seed().requests().writes() == 0, "no Lease, no Event"),
             // The shoot.
-            "cut" | "heal" => self.shoot().update_record(|record, _| record.nodes.values_mut().for_each(|node| node.cut = verb == "cut")),
+            "cut" | "heal" => self.shoot().cut_all(verb == "cut"),
             "grace" => set_grace(self.shoot(), seconds(words[0])?)?,
             "hands" => self.leave_alone(rest == "off"),
             "cluster" => self.change_cluster(rest)?,

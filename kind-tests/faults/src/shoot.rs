@@ -113,6 +113,12 @@ impl SoakShoot {
         });
     }
 
+    /// All its nodes lose their way to the API server, or find it again.
+    pub fn cut_all(&self, cut: bool) {
+        let nodes = &mut self.record().nodes;
+        nodes.values_mut().for_each(|node| node.cut = cut);
+    }
+
     /// The replicas that its owner wants of a dependent.
     pub fn wanted(&self, name: &str) -> i64 {
         self.record().wanted.get(name).copied().unwrap_or(1)

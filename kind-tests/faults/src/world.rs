@@ -85,16 +85,14 @@ impl SoakWorld {
 
     /// Whether the seed has this address.
     pub fn is_seed(&self, address: &Uri) -> bool {
-        let authority = address.authority().map(Authority::as_str);
-        Some(&*self.seed.address().to_string()) == authority
+        is_at(&self.seed, address)
     }
 
     /// A connection to the API server in memory that has this address.
     pub fn dial(&self, address: &Uri) -> io::Result<DuplexStream> {
         let shoots = self.shoots.iter().map(|shoot| &*shoot.api);
         let mut servers = shoots.chain([&self.seed]);
-        let authority = address.authority().map(Authority::as_str);
-        let server = servers.find(|api| Some(&*api.address().to_string()) == authority);
+        let server = servers.find(|api| is_at(api, address));
         server.ok_or(ErrorKind::ConnectionRefused)?.dial()
     }
 
@@ -102,4 +100,9 @@ impl SoakWorld {
     pub fn kubelets(&self) -> Kubelets {
         Kubelets::start(self.seed.store(), &[DEPLOYMENTS, STORES], PODS)
     }
+}
+
+fn is_at(api: &MemoryApi, address: &Uri) -> bool {
+    let authority = address.authority().map(Authority::as_str);
+    authority == Some(&*api.address().to_string())
 }

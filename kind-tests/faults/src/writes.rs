@@ -8,8 +8,6 @@ use testbed::gardener::{IGNORE, PROTECTED, REPLICAS};
 pub struct ScaledDependent {
     /// spec.replicas.
     pub replicas: i64,
-    /// status.readyReplicas.
-    pub ready: i64,
     /// What is remembered, as it is written.
     pub memory: Option<String>,
     /// Whether it is marked as held down.
@@ -37,7 +35,6 @@ impl ScaledDependent {
         let annotation = |key: &str| object["metadata"]["annotations"][key].as_str();
         Self {
             replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
-            ready: object["status"]["readyReplicas"].as_i64().unwrap_or(0),
             memory: annotation(REPLICAS).map(str::to_owned),
             marker: annotation(PROTECTED).is_some(),
             ignored: matches!(

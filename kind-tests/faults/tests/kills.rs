@@ -31,8 +31,7 @@ enum Fate {
 
 /// Lives through an outage of the nodes and one of a Service; whether there was such a write.
 async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
-    let words = "soak none --shoots=1 --seed=1";
-    let options = SoakOptions::parse_from(words.split(' '));
+    let options = SoakOptions::parse_from(["soak", "none", "--shoots=1", "--seed=1"]);
     let life = Life::begin(&options, replicas, None).await?;
     let late = CancellationToken::new();
     let sender = Arc::new(Mutex::new(String::new()));
@@ -65,16 +64,11 @@ async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
     };
     let story = async {
         let shoot = &life.world.shoots[0];
-        let cut = |cut| {
-            for node in shoot.record().nodes.values_mut() {
-                node.cut = cut;
-            }
-        };
-        cut(true);
+        shoot.cut_all(true);
         sleep(OUTAGE).await;
         shoot.turn(0, false);
         shoot.crash(0, true);
-        cut(false);
+        shoot.cut_all(false);
         sleep(OUTAGE / 4).await;
         shoot.turn(0, true);
         sleep(OUTAGE).await;

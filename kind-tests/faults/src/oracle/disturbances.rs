@@ -32,12 +32,6 @@ impl Disturbance {
         self.clear_from = self.clear_from.max(clear_from);
     }
 
-    /// All faults end, whose consequences may last until then.
-    pub fn clear(&mut self, clear_from: Instant) {
-        self.on = 0;
-        self.end(clear_from);
-    }
-
     /// Since when it has been clear; none while it is not.
     pub fn clear_since(&self, now: Instant) -> Option<Instant> {
         (self.on == 0 && self.clear_from <= now).then_some(self.clear_from)

@@ -125,20 +125,9 @@ impl ShootRecord {
     }
 
     /// Notes a change of a dependent that is not the watchdog's.
-    pub fn others_wrote(
-        &mut self,
-        name: &str,
-        was: ScaledDependent,
-        is: ScaledDependent,
-        now: Instant,
-    ) {
-        let ready = was.ready;
-        if was
-            != (ScaledDependent {
-                ready,
-                ..is.clone()
-            })
-        {
+    pub fn others_wrote(&mut self, name: &str, is: ScaledDependent, now: Instant) {
+        let was = self.dependents.get(name).cloned().unwrap_or_default();
+        if was != is {
             self.note(now, format!("others write {name}: {was} -> {is}"));
             if is.replicas > was.replicas {
                 self.raised_at = Some(now);
@@ -258,14 +247,12 @@ impl ShootRecord {
     /// Why the shoot is not idle; none when it is.
     pub fn why_not_idle(&self, now: Instant) -> Option<String> {
         let is_silent = |node: &NodeState| node.cut || now - node.renewed > 2 * BEAT;
-        let is_scaled = |one: &ScaledDependent| {
-            one.replicas == 0 || one.marker || one.ignored || one.ready != one.replicas
-        };
+        let is_scaled = |one: &ScaledDependent| one.replicas == 0 || one.marker || one.ignored;
         if let Some((name, _)) = self.nodes.iter().find(|(_, node)| is_silent(node)) {
             return Some(format!("{name} does not renew its lease"));
         }
         if let Some((name, one)) = self.dependents.iter().find(|(_, one)| is_scaled(one)) {
-            return Some(format!("{name} is at {one}, {} ready", one.ready));
+            return Some(format!("{name} is at {one}"));
         }
         self.pods.why_not_idle()
     }

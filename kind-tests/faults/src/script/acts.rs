@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Script;
 use super::checks::scales;
+use crate::oracle::disturbances::Disturbance;
 use crate::pace::{HAND_OVER, STOP_DEADLINE};
 use crate::shoot::{CLUSTERS, SoakShoot, long, resource_of};
 use crate::story::be_away;
@@ -223,14 +224,10 @@ impl Script {
             api.faults().clear();
             api.set_network(Network::Up);
         }
-        self.life
-            .world
-            .oracle
-            .disturbances()
-            .seed
-            .clear(now + HAND_OVER);
+        let seed = Disturbance::clear_from(now + HAND_OVER);
+        self.life.world.oracle.disturbances().seed = seed;
         for shoot in &self.life.world.shoots {
-            shoot.record().api.clear(now + STOP_DEADLINE);
+            shoot.record().api = Disturbance::clear_from(now + STOP_DEADLINE);
         }
     }
 
@@ -258,40 +255,33 @@ impl Script {
         let marker = rest.contains(&"held").then_some("");
         let memory = rest.iter().find(|word| number::<i64>(word).is_ok());
         let patch = json!({"metadata": {"annotations": {REPLICAS: memory, PROTECTED: marker}}, "spec": {"replicas": number::<i64>(replicas)?}});
-        let path = format!(
-            "apis/apps/v1/namespaces/{}/deployments/{}",
-            self.shoot().namespace,
-            long(name)
-        );
-        self.ask(replica, Method::PATCH, &path, patch.to_string())
+        let path = ("/apis/apps/v1", "deployments", long(name));
+        self.ask(replica, Method::PATCH, path, patch.to_string())
             .await
     }
 
     pub(super) async fn delete(&self, words: &[&str]) -> Result<()> {
-        let path = format!(
-            "api/v1/namespaces/{}/pods/{}",
-            self.shoot().namespace,
-            words[1]
-        );
-        self.ask(words[0], Method::DELETE, &path, String::new())
+        let path = ("/api/v1", "pods", words[1]);
+        self.ask(words[0], Method::DELETE, path, String::new())
             .await
     }
 
     /// Sends a request to the seed in the name of a replica.
-    pub(super) async fn ask(
+    async fn ask(
         &self,
         replica: &str,
         method: Method,
-        path: &str,
+        (api, resource, name): (&str, &str, &str),
         body: String,
     ) -> Result<()> {
+        let namespace = &self.shoot().namespace;
         let content = match method {
             Method::PATCH => "application/merge-patch+json",
             _ => "application/json",
         };
         let request = Request::builder()
             .method(method)
-            .uri(format!("/{path}"))
+            .uri(format!("{api}/namespaces/{namespace}/{resource}/{name}"))
             .header(
                 AUTHORIZATION,
                 format!("Bearer {}", self.replica(replica).token()),

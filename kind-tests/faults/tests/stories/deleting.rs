@@ -2,21 +2,20 @@
 
 use std::future::ready;
 
+use anyhow::Result;
 use common::leader_election::Fence;
 use common::metrics::RequestCounter;
 use common::seed_client::{self, KubeconfigChoice};
 use common::transport::Dialer;
 use common::view::Key;
-use faults::life::on_paused_clock;
-use faults::script::Script;
+use faults::script::told;
 use weeder::delete::{DeleteResult, delete};
 use weeder_core::deletion::Deletion;
 use weeder_core::window::OpenReason;
 
 #[test]
-fn nothing_is_sent_through_a_closed_fence() {
-    let told = on_paused_clock(1, async || {
-        let script = Script::new(0, None).await?;
+fn nothing_is_sent_through_a_closed_fence() -> Result<()> {
+    told(0, async |script| {
         let world = script.life.world.clone();
         let dialer = Dialer::new(move |address| ready(world.dial(&address)));
         let file = script.life.agents.0[2].start.kubeconfig.clone();
@@ -43,6 +42,5 @@ fn nothing_is_sent_through_a_closed_fence() {
             (DeleteResult::NotLeading, before)
         );
         Ok(())
-    });
-    told.expect("a story");
+    })
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use faults::life::on_paused_clock;
-use faults::script::{Script, tell};
+use faults::script::{Script, tell, told};
 use testbed::page::address;
 
 #[test]
@@ -40,12 +39,9 @@ fn each_metric_is_documented_and_each_documented_one_served() {
         ),
         ("Weeder", "weeder; metric dwd_seed_known 1", &[]),
     ] {
-        let shown = on_paused_clock(40, async move || {
-            let mut script = Script::new(1, None).await?;
+        let shown = told(1, async move |script| {
             script.tell(story).await?;
-            let shown = script.metrics().await?.types;
-            script.end().await?;
-            Ok(shown)
+            Ok(script.metrics().await?.types)
         });
         let shown = shown.expect("a story");
         let sections = include_str!("../../../../docs/metrics.md").split("\n## ");

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use faults::life::on_paused_clock;
-use faults::script::{Script, scales, tell};
+use faults::script::{scales, tell, told};
 use faults::shoot::{LEASES, SoakShoot};
 use testbed::PATIENCE;
 use tokio::time::{Instant, timeout};
@@ -168,18 +167,8 @@ fn standby_acts_in_the_leaders_place_alone() {
     ]);
 }
 
-/// Tells the beginning of a story, goes on with what words cannot tell, and ends it.
-fn told(shoots: u16, go_on: impl AsyncFnOnce(&mut Script) -> Result<()> + Send + 'static) {
-    let told = on_paused_clock(40, async move || {
-        let mut script = Script::new(shoots, None).await?;
-        go_on(&mut script).await?;
-        script.end().await
-    });
-    told.expect("a story");
-}
-
 #[test]
-fn nodes_do_not_wait_for_late_leases() {
+fn nodes_do_not_wait_for_late_leases() -> Result<()> {
     told(1, async |script| {
         // Less than would have the leases requested on another connection, too.
         script
@@ -197,11 +186,11 @@ fn nodes_do_not_wait_for_late_leases() {
         let after = timeout(PATIENCE, beside).await?;
         ensure!(after < Duration::from_millis(400), "{after:?}");
         Ok(())
-    });
+    })
 }
 
 #[test]
-fn many_shoots_fail_at_once() {
+fn many_shoots_fail_at_once() -> Result<()> {
     // Fault 53
     const SHOOTS: usize = 40;
     /// At most so many protective writes are in flight at once, by the specification.
@@ -220,13 +209,7 @@ fn many_shoots_fail_at_once() {
         );
         let spread = last.flatten().context("a probe")? - first.flatten().context("a probe")?;
         ensure!((2..4).contains(&spread.as_secs()), "{spread:?}");
-        for shoot in &world.shoots {
-            shoot
-                .record()
-                .nodes
-                .values_mut()
-                .for_each(|node| node.cut = true);
-        }
+        world.shoots.iter().for_each(|shoot| shoot.cut_all(true));
         // The store takes two.
         let writes = 5 * SHOOTS;
         script.tell("writes 200; 1 s; writes 200").await?;
@@ -244,5 +227,5 @@ fn many_shoots_fail_at_once() {
         // What the alert for a whole seed goes by.
         let shown = r#"metric dwd_held_down_shoots{verdict="scale_down"} 40; metric dwd_shoots{state="probed"} 40"#;
         script.tell(shown).await
-    });
+    })
 }

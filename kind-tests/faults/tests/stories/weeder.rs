@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use api_server::{Fault, Record, When};
-use faults::life::on_paused_clock;
-use faults::script::{Script, tell};
+use faults::script::{tell, told};
 use reqwest::Url;
 use serde_json::json;
 use testbed::PATIENCE;
@@ -60,8 +59,7 @@ fn each_answer_to_a_delete_has_its_word() {
 #[test]
 fn start_costs_few_requests() {
     const SHOOTS: usize = 300;
-    let asked = on_paused_clock(1, async || {
-        let mut script = Script::new(0, None).await?;
+    let asked = told(0, async |script| {
         let store = script.life.world.seed.store().clone();
         for shoot in 0..SHOOTS {
             let namespace = format!("shoot--garden--{shoot}");
@@ -76,9 +74,7 @@ fn start_costs_few_requests() {
         script
             .tell("weeder; metric dwd_seed_known 1; crash a/p; recover a; gone a/p")
             .await?;
-        let asked = script.life.world.seed.requests().all();
-        script.end().await?;
-        Ok(asked)
+        Ok(script.life.world.seed.requests().all())
     });
     let asked = asked.expect("a story");
     // The pods of etcd are of no interest to any selector, so they are not even listed.
@@ -105,9 +101,8 @@ fn start_costs_few_requests() {
 }
 
 #[test]
-fn right_that_is_missing_everywhere_is_found_by_one_review() {
-    let told = on_paused_clock(1, async || {
-        let mut script = Script::new(0, None).await?;
+fn right_that_is_missing_everywhere_is_found_by_one_review() -> Result<()> {
+    told(0, async |script| {
         let seed = script.life.world.clone();
         let seed = &seed.seed;
         // All but the first are answered after the review.
@@ -151,8 +146,6 @@ fn right_that_is_missing_everywhere_is_found_by_one_review() {
         ensure!(seed.requests().count(is_review) == 1);
         script
             .tell("also delete pods; gone 0/0; gone 9/99; found ForbiddenRequests")
-            .await?;
-        script.end().await
-    });
-    told.expect("a story");
+            .await
+    })
 }

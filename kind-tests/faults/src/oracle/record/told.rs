@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use prober::Outage;
 use serde_json::Value;
 use testbed::objects::items;
 use testbed::wall;
@@ -11,6 +10,7 @@ use tokio::time::Instant;
 
 use super::ShootRecord;
 use super::history::{Change, Span};
+use crate::oracle::truth::Judgement;
 use crate::pace::{BEAT, PROBE_AGE};
 
 /// How late a change may be seen, and how early its moment is told: a watch, and an answer.
@@ -19,13 +19,10 @@ const SEEN: Duration = Duration::from_millis(500);
 const RESUMED: Duration = Duration::from_secs(5);
 /// The longest time from a write's being sent to its being applied: its timeout.
 const UNDER_WAY: Duration = Duration::from_secs(30);
-/// A blip's nodes are back within this time.
-const BLIP: Duration = Duration::from_secs(25);
 
 /// What was told, by whom.
 pub struct ToldOutage<'a> {
     pub record: &'a Value,
-    pub is_blip: bool,
     pub replica: &'a str,
     /// Since when the process of this replica has run.
     pub runs_since: Instant,
@@ -42,20 +39,7 @@ fn moment(value: &Value) -> Option<Instant> {
     Instant::now().checked_sub(ago)
 }
 
-fn count(value: &Value) -> usize {
-    value
-        .as_u64()
-        .and_then(|count| usize::try_from(count).ok())
-        .unwrap_or_default()
-}
-
 impl ToldOutage<'_> {
-    /// As people read it.
-    pub fn sentence(&self) -> String {
-        let record = serde_json::from_value::<Outage>(self.record.clone());
-        record.map_or_else(|error| error.to_string(), |record| record.sentence())
-    }
-
     fn began(&self) -> Instant {
         moment(&self.record["began"]).unwrap_or_else(Instant::now)
     }
@@ -80,13 +64,13 @@ impl ShootRecord {
             self.untrue_verdict(told),
             self.untrue_writes(told),
             self.untrue_periods(told),
-            self.untrue_causes(told),
+            self.untrue_waits(told),
             self.untrue_end(told),
         ]
         .concat()
     }
 
-    /// The numbers of the verdict, that nothing was seen of its beginning or all, and a blip.
+    /// The numbers of the verdict, and that its beginning was seen.
     fn untrue_verdict(&self, told: &ToldOutage<'_>) -> Vec<String> {
         let (record, verdict, mut untrue) = (told.record, &told.record["verdict"], Vec::new());
         let Some(at) = moment(&verdict["at"]).filter(|at| *at >= self.unsettled_until) else {
@@ -97,28 +81,18 @@ impl ShootRecord {
             let samples = self.samples.iter();
             samples.filter(move |sample| sample.at + age >= at && sample.at <= at)
         };
-        let [candidates, expired] = ["candidates", "expired"].map(|name| count(&verdict[name]));
-        let is_so = |counted: usize, silent: usize| candidates == counted && expired <= silent;
-        let mut recent = since(PROBE_AGE).map(|sample| sample.judgement).peekable();
-        if recent.peek().is_some() && !recent.any(|now| is_so(now.counted, now.silent)) {
+        let (candidates, expired) = (&verdict["candidates"], &verdict["expired"]);
+        let is_so = |now: &Judgement| {
+            *candidates == now.counted && expired.as_u64() <= Some(now.silent as u64)
+        };
+        let mut recent = since(PROBE_AGE).peekable();
+        if recent.peek().is_some() && !recent.any(|sample| is_so(&sample.judgement)) {
             untrue.push(format!("{expired} of {candidates} leases were not expired"));
         }
         let seen = record["foundUnderWay"] == false;
         let mut before = since(grace / 2 + PROBE_AGE).peekable();
         if seen && before.peek().is_some() && !before.any(|sample| sample.judgement.may_up) {
             untrue.push("it had begun long before".to_owned());
-        }
-        if told.is_blip
-            && let Some(back) = moment(&record["recovered"])
-        {
-            let from = back - BLIP - PROBE_AGE - grace / 2;
-            let mut well = self.samples.iter();
-            let well =
-                well.any(|sample| sample.at >= from && sample.at < at && sample.judgement.may_up);
-            let known = self.samples.front().is_some_and(|first| first.at <= from);
-            if !well && known {
-                untrue.push("it was no blip".to_owned());
-            }
         }
         untrue
     }
@@ -216,26 +190,15 @@ impl ShootRecord {
         (!ended).then_some("somebody else brought it back")
     }
 
-    /// What a write waited for or why it failed can be told only while it was not made.
-    fn untrue_causes(&self, told: &ToldOutage<'_>) -> Vec<String> {
-        let causes = ["waited", "notScaled"].map(|what| items(&told.record[what]));
-        let mut untrue = Vec::new();
-        for cause in causes.into_iter().flatten() {
-            let (name, at) = (
-                cause["name"].as_str().unwrap_or_default(),
-                moment(&cause["at"]),
-            );
-            let Some(at) = at else { continue };
-            let before = |change: &Change| change.name == name && change.at <= at;
-            let paused = cause["cause"] == "the pause to be lifted";
-            if paused && !self.was_paused(at - PROBE_AGE, at) {
-                untrue.push(format!("the shoot was not paused: {cause}"));
-            }
-            if !self.changes.iter().any(before) {
-                untrue.push(format!("there was no such dependent: {cause}"));
-            }
-        }
-        untrue
+    /// A write waits for a pause to be lifted only where there is one.
+    fn untrue_waits(&self, told: &ToldOutage<'_>) -> Vec<String> {
+        let waited = items(&told.record["waited"]);
+        let untrue = waited.filter(|waited| {
+            waited["cause"] == "the pause to be lifted"
+                && moment(&waited["at"]).is_some_and(|at| !self.was_paused(at - PROBE_AGE, at))
+        });
+        let untrue = untrue.map(|waited| format!("the shoot was not paused: {waited}"));
+        untrue.collect()
     }
 
     /// How it ended.
@@ -261,9 +224,7 @@ impl ShootRecord {
                 !in_it.any(|span| span.from + SEEN < span.until.unwrap_or(now).min(ended))
             }
             Some("paused") => self.was_paused(ended - BEAT - PROBE_AGE, now),
-            Some("still_held_down") => record["heldDown"]
-                .as_array()
-                .is_some_and(|all| !all.is_empty()),
+            Some("still_held_down") => items(&record["heldDown"]).next().is_some(),
             _ => held.is_empty(),
         };
         let untrue = (!is_so).then(|| format!("it did not end so, held down: {held:?}"));
