@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,7 +20,7 @@ use prober::shoot_client::resources::Resources;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::wall;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -41,8 +42,13 @@ pub enum CutOff {
     Shoots,
 }
 
-/// Whether the way of an agent to API servers is cut. Clones share it.
-type Way = watch::Sender<bool>;
+/// The way of an agent to API servers, which may be cut. It wakes those who wait in the order in which they
+/// came, so that a seed repeats its life; tokio's watch channel does not.
+#[derive(Default)]
+struct Way {
+    is_cut: AtomicBool,
+    opened: Notify,
+}
 
 pub enum RunningReplica {
     Process(Box<RunningAgent>),
@@ -58,7 +64,7 @@ pub struct AgentTask {
 }
 
 /// To the seed, and to the shoots.
-type Ways = [Way; 2];
+type Ways = [Arc<Way>; 2];
 
 impl RunningReplica {
     /// Its exit code, which one that was killed does not have; none while it runs.
@@ -134,10 +140,10 @@ impl AgentTask {
     fn cut(&self, from: CutOff, is_cut: bool) {
         let [seed, shoots] = &self.ways;
         if from != CutOff::Shoots {
-            seed.send_replace(is_cut);
+            seed.cut(is_cut);
         }
         if from != CutOff::Seed {
-            shoots.send_replace(is_cut);
+            shoots.cut(is_cut);
         }
     }
 
@@ -166,6 +172,28 @@ impl Drop for AgentTask {
     }
 }
 
+impl Way {
+    fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::Relaxed);
+        self.opened.notify_waiters();
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// Waits for as long as it is cut.
+    async fn open(&self) {
+        loop {
+            let opened = self.opened.notified();
+            if !self.is_cut() {
+                return;
+            }
+            opened.await;
+        }
+    }
+}
+
 /// Dials the API servers of a world. Each connection has a latency of its own, drawn for each server
 /// apart: who else is dialed meanwhile changes nothing.
 fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
@@ -181,8 +209,7 @@ fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
         let latency = Duration::from_millis(drawn.u64(1..=LATENCY));
         async move {
             sleep(latency).await;
-            // The sender is there still.
-            way.subscribe().wait_for(|is_cut| !is_cut).await.ok();
+            way.open().await;
             let far = world.dial(&address)?;
             let (near, client) = duplex(PIECE);
             tokio::spawn(carry(near, far, latency, way));
@@ -193,7 +220,7 @@ fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
 
 /// Carries bytes both ways until one has ended. What is sent while the way is cut ends it, so that
 /// nothing arrives late; a quiet connection lives on.
-async fn carry(near: DuplexStream, far: DuplexStream, latency: Duration, way: Way) {
+async fn carry(near: DuplexStream, far: DuplexStream, latency: Duration, way: Arc<Way>) {
     let ((from_near, to_near), (from_far, to_far)) = (split(near), split(far));
     tokio::select! {
         biased;
@@ -211,7 +238,7 @@ async fn carry_one_way(
     let mut piece = vec![0; PIECE];
     while let Ok(length @ 1..) = from.read(&mut piece).await {
         sleep(latency).await;
-        if *way.borrow() || to.write_all(&piece[..length]).await.is_err() {
+        if way.is_cut() || to.write_all(&piece[..length]).await.is_err() {
             return;
         }
     }
