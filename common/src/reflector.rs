@@ -243,6 +243,7 @@ where
         let mut events = objects::watch(&api, &params, &version).await?;
         let opened = Instant::now();
         self.opened = Some(opened);
+        self.version = Some(version);
         if !self.lost {
             self.handler.handle(Change::Watched).await;
         }
@@ -326,7 +327,6 @@ where
             let next = page.next.filter(|token| !token.is_empty());
             if next.is_none() {
                 let version = known_version(page.resource_version)?;
-                self.version = Some(version.clone());
                 self.listed(listed).await;
                 return Ok(version);
             }

@@ -320,8 +320,7 @@ async fn a_watch_goes_on_where_it_ended() {
     // An API server that asks for time gets it.
     let story = "
         list        = a1      -> listed a1
-        watch 1     = 429 5   -> lost
-        5s watch 1  = 3s      -> watched ended
+        watch 1     = 3s      -> watched ended
         3s watch 1  = 429 7   -> lost
         7s watch 1  = 429     -> lost
         10s watch 1 = 429 3600 -> lost

@@ -220,7 +220,7 @@ fn report(options: &RaceOptions, trials: &[Trial]) -> BenchmarkReport {
     if *replicas > 0 {
         report.at_least("won: no node ever Unknown", won, raced);
     } else {
-        // What a prober wins is lost without one.
+        // Without a prober every outage is lost.
         report.at_most("won: no node ever Unknown", won, 0.0);
     }
     report.add("nodes cut off", sum(|trial| trial.nodes));

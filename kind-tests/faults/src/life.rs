@@ -166,6 +166,7 @@ fn listen(
             _ => {}
         }
     };
+    // A credential may stand at any level.
     let layer = ZapLayer::new(LevelFilter::TRACE, hear, wall::now);
     let logged = tracing_subscriber::registry().with(layer);
     Ok(tracing::subscriber::set_default(logged))

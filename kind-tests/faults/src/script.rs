@@ -52,7 +52,7 @@ pub fn tell(shoots: u16, rows: &[Row]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Tells the beginning of a story in such a world, goes on with what words cannot tell, and ends it.
+/// Tells a story in such a world that has steps for which there are no words.
 pub fn told<T: Send + 'static>(
     shoots: u16,
     go_on: impl AsyncFnOnce(&mut Script) -> Result<T> + Send + 'static,

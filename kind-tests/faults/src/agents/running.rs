@@ -42,8 +42,8 @@ pub enum CutOff {
     Shoots,
 }
 
-/// The way of an agent to API servers, which may be cut. It wakes those who wait in the order in which they
-/// came, so that a seed repeats its life; tokio's watch channel does not.
+/// The way of an agent to API servers, which may be cut. Waiters are woken in their order, unlike by
+/// tokio's watch channel, so that a seed repeats its life.
 #[derive(Default)]
 struct Way {
     is_cut: AtomicBool,

@@ -224,6 +224,7 @@ impl Script {
             api.faults().clear();
             api.set_network(Network::Up);
         }
+        // All that was on is over, and nothing else is due.
         let seed = Disturbance::clear_from(now + HAND_OVER);
         self.life.world.oracle.disturbances().seed = seed;
         for shoot in &self.life.world.shoots {

@@ -70,7 +70,7 @@ pub fn lease(name: &str, renewed: f64) -> LeaseRecord<'_> {
     }
 }
 
-/// A node that counts, but for being excluded by a condition.
+/// A candidate node, or one that a condition excludes.
 pub fn node_record(name: &str, is_excluded: bool) -> NodeRecord {
     let condition = if is_excluded {
         "NetworkUnavailable=True"

@@ -83,7 +83,8 @@ impl ShootRecord {
         };
         let (candidates, expired) = (&verdict["candidates"], &verdict["expired"]);
         let is_so = |now: &Judgement| {
-            *candidates == now.counted && expired.as_u64() <= Some(now.silent as u64)
+            let is_less = |expired| expired <= now.silent as u64;
+            *candidates == now.counted && expired.as_u64().is_some_and(is_less)
         };
         let mut recent = since(PROBE_AGE).peekable();
         if recent.peek().is_some() && !recent.any(|sample| is_so(&sample.judgement)) {

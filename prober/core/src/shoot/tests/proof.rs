@@ -62,6 +62,7 @@ fn gone_and_shown_anew_is_scaled() {
     tell(
         "
         the view may lag | outage, writes held, kcm ignored; 1 vanished mcm; 5 mcm at 3; 20 | 0 mcm 0, 5 mcm 0 of 3
+        on the way up, too | outage, kcm ignored; 20 writes held, nodes back; 40 vanished mcm; 60 | 0 mcm 0, 21 mcm 1
         it was made again in time | outage, writes held, kcm ignored; 1 mcm remade; 1 vanished mcm; 10 | 0 mcm 0, 1 mcm 0
         ",
     );

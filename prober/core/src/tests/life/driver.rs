@@ -34,7 +34,7 @@ use crate::verdict::NodeRecord;
 
 /// Time that a replica takes at its start to read the shoot's namespace.
 const NAMESPACE_READ: (Seconds, Seconds) = (0.01, 1.5);
-/// The most events a second, on average.
+/// The most events a second, on average, beside those of 100 s at the start.
 const MOST_EVENTS: u64 = 1000;
 pub const NAMES: [&str; 5] = ["kcm", "mcm", "ca", "dd", "ee"];
 

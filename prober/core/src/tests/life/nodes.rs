@@ -179,7 +179,7 @@ impl Nodes {
         ages
     }
 
-    /// True if a single node counts.
+    /// True if there is exactly one candidate.
     pub fn has_one_candidate(&self, t: Seconds) -> bool {
         self.ages(t).len() == 1
     }

@@ -101,7 +101,11 @@ impl Plan {
             "created shoots" => self.fresh = true,
             "starts at # s" => self.starts[0] = n,
             "standby starts at # s" => self.starts[1] = n,
-            _ => self.mishaps.push(word.parse().expect(word)),
+            _ => {
+                let mishap = word.parse();
+                self.mishaps
+                    .push(mishap.unwrap_or_else(|_| panic!("no such word: {word}")));
+            }
         }
     }
 }
