@@ -284,8 +284,8 @@ impl Life {
 
     /// At the end, is all as it was?
     pub fn check_end(&mut self) {
-        for place in 0..self.objects.len() {
-            let object = self.objects[place].clone().unwrap_or_default();
+        for (place, object) in self.objects.clone().into_iter().enumerate() {
+            let (name, object) = (NAMES[place], object.unwrap_or_default());
             let (down, marked) = (object.replicas == 0, object.marks.held_down);
             // Who does not lead, or sees a single candidate (D-20), brings back what is held down, and
             // repairs nothing else.
@@ -296,7 +296,6 @@ impl Life {
                 down && marked
             };
             if left || !down && !marked && object.replicas != self.expected[place] {
-                let name = NAMES[place];
                 self.wrong
                     .push(format!("{:.2} at the end {name} is {object:?}", self.t));
             }
