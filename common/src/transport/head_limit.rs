@@ -11,7 +11,7 @@ use http::header::CONTENT_ENCODING;
 use http::{Extensions, Response, StatusCode};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::client::legacy::{self, Builder};
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tower::BoxError;
 
@@ -52,6 +52,9 @@ pub struct Compressed(String);
 pub fn client_builder() -> Builder {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder
+        // Without it the age of kept connections is not by tokio's clock, and they are closed only once
+        // another one is wanted.
+        .pool_timer(TokioTimer::new())
         .http1_max_buf_size(MAX_HEAD)
         .http1_max_headers(MAX_LINES);
     builder
