@@ -39,7 +39,8 @@ const LINES: &str = "\
 1 | prober | --config-file
 1 | prober --config-file=/no/such | /no/such: No such file
 1 | prober --config-file=/no/such --zap-encoder=CONSOLE --zap-devel=true | \"ignored\":\"--zap-encoder --zap-devel\"
-1 | prober --config-file=/no/such | \"level\":\"error\"
+1 | prober --config-file=/no/such --zap-time-encoding=nanos | \"ignored\":\"--zap-time-encoding\"
+1 | prober --config-file=/no/such | \"level\":\"ERROR\"
 1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | values.yaml: 2 errors
 1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | kubeConfigSecretName: missing
 1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | dependentResourceInfos: missing

@@ -149,6 +149,17 @@ fn no_crate_of_the_workspace_may_hold_unsafe_code() {
 }
 
 #[test]
+fn every_error_is_logged_with_its_causes() {
+    for (path, source) in texts("rs") {
+        // The JSON formatter writes an error without its causes; `with_causes` makes a text.
+        let is_error = |line: &str| line.contains("error = &*") || line.contains("Error = &error");
+        let found = source.lines().find(|line| is_error(line));
+        let is_here = path.ends_with(file!());
+        assert!(is_here || found.is_none(), "{}: {found:?}", path.display());
+    }
+}
+
+#[test]
 fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
     let of_controllers = [IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS];
     let of_namespaces = [

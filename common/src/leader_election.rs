@@ -44,6 +44,7 @@ pub use self::role::{RoleName, RoleStatus};
 use crate::events::Events;
 use crate::flags::LeaderElection;
 use crate::followed::Followed;
+use crate::logging::with_causes;
 
 /// Length of one watch of the Lease, in seconds: below the 240 s after which common load balancers
 /// cut in silence.
@@ -167,7 +168,7 @@ impl LeaderElector {
                 Err(error) => {
                     tracing::warn!(
                         lease = self.name,
-                        error = &*error,
+                        error = with_causes(&*error),
                         "Lease cannot be read or written, trying again"
                     );
                     sleep(self.settings.retry_period).await;
@@ -195,7 +196,7 @@ impl LeaderElector {
                 Ok(Err(error)) => {
                     tracing::warn!(
                         lease = self.name,
-                        error = &*error,
+                        error = with_causes(&*error),
                         "Lease could not be renewed, trying again"
                     )
                 }
@@ -223,7 +224,7 @@ impl LeaderElector {
             Err(error) => {
                 tracing::warn!(
                     lease = self.name,
-                    error = &*error,
+                    error = with_causes(&*error),
                     "Lease could not be released, it will expire"
                 )
             }
@@ -258,7 +259,11 @@ impl LeaderElector {
             match self.attempt(Some(lease)).await {
                 Ok(tenure) => return Ok(tenure),
                 Err(error) => {
-                    tracing::debug!(lease = self.name, error = &*error, "Lease is read again")
+                    tracing::debug!(
+                        lease = self.name,
+                        error = with_causes(&*error),
+                        "Lease is read again"
+                    )
                 }
             }
         }
@@ -335,7 +340,7 @@ impl LeaderElector {
         let Err(error) = followed else { return };
         tracing::debug!(
             lease = self.name,
-            error = &*error,
+            error = with_causes(&*error),
             "Lease is no longer watched, it is read again"
         );
         self.lease = None;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::flags::{Agent, AgentArgs};
-use crate::logging;
+use crate::logging::{self, with_causes};
 
 /// Time that the work has to end from the first signal on. Gardener's pods are killed 5 s after
 /// SIGTERM (rule 85), and the log waits for 1.1 s at most for whoever reads it.
@@ -59,7 +59,7 @@ where
         code
     };
     let code = work().unwrap_or_else(|error| {
-        error!(error = &*error, "cannot start");
+        error!(error = with_causes(&*error), "cannot start");
         FAILURE
     });
     ExitCode::from(code)
@@ -96,7 +96,7 @@ fn raise_open_files_limit() {
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => info!(from = current, to = maximum, "limit of open files raised"),
         Err(error) => {
-            let error: &dyn std::error::Error = &error;
+            let error = with_causes(&error);
             warn!(
                 error,
                 limit = current,
@@ -154,7 +154,7 @@ fn exit_code(agent: &str, ended: std::thread::Result<anyhow::Result<()>>) -> u8 
             SUCCESS
         }
         Ok(Err(error)) => {
-            error!(agent, error = &*error, "failed");
+            error!(agent, error = with_causes(&*error), "failed");
             FAILURE
         }
         // The panic itself is in the log already.

@@ -120,7 +120,8 @@ impl Manager {
     }
 
     fn start(&mut self, namespace: &str, cluster: &Arc<ClusterState>, start: Start) {
-        let span = tracing::info_span!("shoot", namespace);
+        // Of the highest level, so that lines of every level name the shoot.
+        let span = tracing::error_span!("shoot", namespace);
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.role.status().role.into_str();
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));

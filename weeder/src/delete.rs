@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use common::api_failure::{ApiFailure, Retry};
 use common::leader_election::Fence;
+use common::logging::with_causes;
 use common::status_message::StatusMessage;
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Status;
@@ -135,12 +136,18 @@ fn log(deletion: &Deletion, result: DeleteResult, error: &(dyn Error + 'static))
                 namespace,
                 pod,
                 result,
-                error,
+                error = with_causes(error),
                 "pod could not be deleted, trying again"
             )
         }
         Outcome::Refused => {
-            tracing::error!(namespace, pod, result, error, "pod could not be deleted")
+            tracing::error!(
+                namespace,
+                pod,
+                result,
+                error = with_causes(error),
+                "pod could not be deleted"
+            )
         }
     }
 }

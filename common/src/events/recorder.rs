@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{Events, Note, host};
 use crate::access_review::{Right, allowed_everywhere};
 use crate::api_failure::{ApiFailure, Retry};
+use crate::logging::with_causes;
 
 /// The source of the Events.
 const COMPONENT: &str = "dependency-watchdog";
@@ -114,7 +115,7 @@ impl Recorder {
             if refused || attempt == ATTEMPTS {
                 self.lost.inc();
                 let (reason, event) = (note.reason, note.message);
-                let error: &dyn std::error::Error = &error;
+                let error = with_causes(&error);
                 tracing::warn!(reason, event, error, "Event could not be written");
                 return;
             }

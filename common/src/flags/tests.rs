@@ -25,10 +25,10 @@ const DEFAULTS: &str = r#"AgentArgs {
     },
     zap: ZapOptions {
         level: LevelFilter::DEBUG,
-        encoder: "json",
-        time_encoding: "rfc3339",
-        stacktrace_level: "error",
-        devel: false,
+        encoder: None,
+        time_encoding: None,
+        stacktrace_level: None,
+        devel: None,
     },
     ignored: [],
 }"#;

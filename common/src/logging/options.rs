@@ -1,7 +1,6 @@
 //! The `--zap-...` flags (rule 8).
 
-use clap::{ArgAction, Args};
-use go_compat::flag;
+use clap::Args;
 use tracing::level_filters::LevelFilter;
 
 /// Flags of zap's; the comments of the fields are their help.
@@ -12,40 +11,30 @@ pub struct ZapOptions {
     #[arg(long = "zap-log-level", value_name = "level", value_parser = level, default_value = "debug")]
     pub level: LevelFilter,
     /// Accepted for compatibility. Lines are JSON
-    #[arg(long = "zap-encoder", value_name = "encoder", default_value = JSON)]
-    encoder: String,
+    #[arg(long = "zap-encoder", value_name = "encoder")]
+    encoder: Option<String>,
     /// Accepted for compatibility. Times are RFC 3339
-    #[arg(long = "zap-time-encoding", value_name = "encoding", default_value = RFC3339)]
-    time_encoding: String,
+    #[arg(long = "zap-time-encoding", value_name = "encoding")]
+    time_encoding: Option<String>,
     /// Accepted for compatibility. Lines carry the chain of causes instead of a stack trace
-    #[arg(long = "zap-stacktrace-level", value_name = "level", default_value = ERROR)]
-    stacktrace_level: String,
+    #[arg(long = "zap-stacktrace-level", value_name = "level")]
+    stacktrace_level: Option<String>,
     /// Accepted for compatibility
-    #[arg(long = "zap-devel", action = ArgAction::Set, value_name = "bool", value_parser = flag::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
-    devel: bool,
+    #[arg(long = "zap-devel", value_name = "bool", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    devel: Option<String>,
 }
 
-const JSON: &str = "json";
-const RFC3339: &str = "rfc3339";
-const ERROR: &str = "error";
-
 impl ZapOptions {
-    /// The flags that ask for what there is not.
+    /// The given flags that have no meaning here.
     pub(super) fn ignored(&self) -> String {
         let flags = [
-            ("--zap-encoder", self.encoder.eq_ignore_ascii_case(JSON)),
-            (
-                "--zap-time-encoding",
-                self.time_encoding.eq_ignore_ascii_case(RFC3339),
-            ),
-            (
-                "--zap-stacktrace-level",
-                self.stacktrace_level.eq_ignore_ascii_case(ERROR),
-            ),
-            ("--zap-devel", !self.devel),
+            ("--zap-encoder", &self.encoder),
+            ("--zap-time-encoding", &self.time_encoding),
+            ("--zap-stacktrace-level", &self.stacktrace_level),
+            ("--zap-devel", &self.devel),
         ];
-        let ignored = flags.iter().filter(|(_, is_so)| !is_so);
-        ignored.map(|(flag, _)| *flag).collect::<Vec<_>>().join(" ")
+        let given = flags.iter().filter(|(_, value)| value.is_some());
+        given.map(|(flag, _)| *flag).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -70,6 +59,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
+    #[command(args_override_self = true)]
     struct OnlyZap {
         #[command(flatten)]
         zap: ZapOptions,
@@ -91,11 +81,11 @@ mod tests {
         for (words, ignored) in [
             ("", ""),
             (
-                "--zap-encoder=JSON --zap-time-encoding=RFC3339 --zap-devel=false",
-                "",
+                "--zap-encoder=CONSOLE --zap-devel",
+                "--zap-encoder --zap-devel",
             ),
             (
-                "--zap-encoder=CONSOLE --zap-devel",
+                "--zap-encoder=json --zap-encoder=console --zap-devel=false",
                 "--zap-encoder --zap-devel",
             ),
             (

@@ -21,6 +21,7 @@ use tower::{BoxError, ServiceExt};
 use self::watch_body::until_silent;
 use super::credentials::SeedCredentials;
 use super::{KubeconfigChoice, SeedAccess, SeedRoute};
+use crate::logging::with_causes;
 use crate::metrics::RequestCounter;
 use crate::transport::Dialer;
 
@@ -271,7 +272,7 @@ impl Connections {
     async fn renewed(&self, known: &CurrentClient) -> Arc<CurrentClient> {
         let kept = |error: anyhow::Error| {
             tracing::warn!(
-                error = &*error,
+                error = with_causes(&*error),
                 "how to get to the seed cannot be read again, what was known of it stays in use"
             );
         };

@@ -1,14 +1,15 @@
 //! A world with agents at work. On tokio's paused clock, with the agents in this process, what happens
 //! in it follows from its seed.
 
+use std::fmt;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use common::logging::{LevelFilter, ZapLayer};
+use common::logging::{LevelFilter, levels};
 use futures::future::{OptionFuture, join_all};
 use serde_json::Value;
 use testbed::kubelets::Kubelets;
@@ -20,6 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::Layer;
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::agents::Agents;
@@ -151,25 +154,52 @@ impl Life {
     }
 }
 
-/// Lets the oracle judge what the agents of this thread tell of outages, and searches what they log.
+/// Lets the oracle judge what the agents of this thread tell of outages, and searches what they log:
+/// as lines of theirs, but by this world's clock and with every span, since one names the replica.
 fn listen(
     oracle: &Arc<Oracle>,
     credentials: &Arc<Credentials>,
     log: &Path,
 ) -> Result<DefaultGuard> {
-    let (oracle, credentials, file) = (oracle.clone(), credentials.clone(), File::create(log)?);
-    let hear = move |line: Vec<u8>| {
-        (&file).write_all(&line).ok();
-        credentials.search("a line of the log", &line);
-        match serde_json::from_slice::<Value>(&line) {
-            Ok(line) if line["record"].is_string() => oracle.told(&line, Instant::now()),
+    let ears = Arc::new(Ears {
+        oracle: oracle.clone(),
+        credentials: credentials.clone(),
+        file: File::create(log)?,
+    });
+    let lines = tracing_subscriber::fmt::layer().json().flatten_event(true);
+    let lines = lines.with_timer(now as fn(&mut Writer<'_>) -> fmt::Result);
+    let lines = lines.with_writer(ears);
+    // A credential may stand at any level.
+    let lines = lines.with_filter(levels(LevelFilter::TRACE));
+    let logged = tracing_subscriber::registry().with(lines);
+    Ok(tracing::subscriber::set_default(logged))
+}
+
+fn now(writer: &mut Writer<'_>) -> fmt::Result {
+    write!(writer, "{:?}", wall::now())
+}
+
+/// The writer of the agents' log. It gets one line at a time.
+struct Ears {
+    oracle: Arc<Oracle>,
+    credentials: Arc<Credentials>,
+    file: File,
+}
+
+impl Write for &Ears {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        (&self.file).write_all(line)?;
+        self.credentials.search("a line of the log", line);
+        match serde_json::from_slice::<Value>(line) {
+            Ok(line) if line["record"].is_string() => self.oracle.told(&line, Instant::now()),
             _ => {}
         }
-    };
-    // A credential may stand at any level.
-    let layer = ZapLayer::new(LevelFilter::TRACE, hear, wall::now);
-    let logged = tracing_subscriber::registry().with(layer);
-    Ok(tracing::subscriber::set_default(logged))
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The oracle's eyes.

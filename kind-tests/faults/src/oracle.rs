@@ -171,8 +171,13 @@ impl Oracle {
 
     /// A replica tells of an outage that is over, in this line of its log.
     pub fn told(&self, line: &Value, now: Instant) {
-        let [replica, namespace, record] =
-            ["replica", "namespace", "record"].map(|name| line[name].as_str().unwrap_or_default());
+        // The spans of the replica and of the shoot.
+        let [replica, namespace] = ["/spans/0/replica", "/spans/1/namespace"].map(|field| {
+            line.pointer(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        });
+        let record = line["record"].as_str().unwrap_or_default();
         let (Some(shoot), Ok(record)) = (self.records.get(namespace), serde_json::from_str(record))
         else {
             return;

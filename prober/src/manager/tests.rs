@@ -1,8 +1,7 @@
 use std::cell::RefCell;
+use std::io::{BufRead, BufReader, pipe};
 
-use chrono::Utc;
-use common::logging::{LevelFilter, ZapLayer};
-use parking_lot::Mutex;
+use common::logging::{LevelFilter, layer};
 use serde_json::Value;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -117,20 +116,26 @@ async fn a_successor_waits_for_the_end_of_the_removed_probe() {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
-    let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
-    let heard = Arc::clone(&lines);
-    let sink = move |line: Vec<u8>| heard.lock().push(serde_json::from_slice(&line).unwrap());
-    let log =
-        tracing_subscriber::registry().with(ZapLayer::new(LevelFilter::DEBUG, sink, Utc::now));
-    let _log = tracing::subscriber::set_default(log);
+    let (logged, writer) = pipe().unwrap();
+    let log = tracing_subscriber::registry().with(layer(LevelFilter::DEBUG, Arc::new(writer)));
+    let log = tracing::subscriber::set_default(log);
     let mut manager = Manager::new(shared(CONFIG), CancellationToken::new());
     for held_down in [&[][..], &["one", "two"]] {
         manager.run_in_place(ZERO, held_down);
         manager.follow(NAMESPACE).await;
     }
-    let lines = lines.lock();
-    let told = lines.iter().filter_map(|line| line.get("held_down"));
-    assert!(told.eq(["Deployment/one, Deployment/two"]), "{lines:?}");
+    drop(log);
+    let lines: Vec<_> = BufReader::new(logged)
+        .lines()
+        .map_while(Result::ok)
+        .collect();
+    let read = lines
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told: Vec<_> = read
+        .filter_map(|line| line.get("held_down").cloned())
+        .collect();
+    assert_eq!(told, ["Deployment/one, Deployment/two"], "{lines:?}");
     let metrics = &manager.shared.metrics;
     assert_eq!(metrics.probes_ended_while_held_down.get(), 1);
 }

@@ -110,7 +110,7 @@ impl AgentTask {
         let args = AgentArgs::try_parse_from(start.arguments())?;
         let (args, shutdown, ways) = (args.validate()?, CancellationToken::new(), Ways::default());
         let dialer = dialer(world.clone(), ways.clone());
-        let span = tracing::info_span!(target: "dwd", "replica", replica = name);
+        let span = tracing::error_span!("replica", replica = name);
         let work = match start.kind {
             AgentKind::Prober => {
                 let owner = world.owner.clone();

@@ -47,8 +47,8 @@ async fn a_wall_clock_that_is_off_or_steps_makes_no_outage() -> Result<()> {
         let begins = "config probeInterval: 2s => probeInterval: 1s; prober; probes 8";
         script.tell(begins).await?;
         // It does live in that time, by its own log.
-        let logged = lines(&script.life.agents.0[0].log(), "\"ts\"");
-        let time = logged.last().and_then(|line| line["ts"].as_str());
+        let logged = lines(&script.life.agents.0[0].log(), "\"timestamp\"");
+        let time = logged.last().and_then(|line| line["timestamp"].as_str());
         let off = time.context("no log")?.parse::<DateTime<Utc>>()? - Utc::now();
         let is_off = (off + TimeDelta::seconds(60)).abs() < TimeDelta::seconds(20);
         ensure!(is_off, "its clock is {off} off");

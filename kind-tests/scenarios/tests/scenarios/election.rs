@@ -42,7 +42,7 @@ pub async fn leading(agent: &RunningAgent) -> Result<String> {
 /// By which name an agent leads; none while it does not.
 fn identity(agent: &RunningAgent) -> Option<String> {
     let lines = agent.log("\"leading\"");
-    let leads = lines.iter().find(|line| line["msg"] == "leading")?;
+    let leads = lines.iter().find(|line| line["message"] == "leading")?;
     leads["identity"].as_str().map(Into::into)
 }
 
