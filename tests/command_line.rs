@@ -25,18 +25,20 @@ fn stderr(output: &Output) -> String {
 /// Exit code, arguments, and what is written, among others unless it ends with a line: help to
 /// stdout, all else to stderr.
 const LINES: &str = "\
-0 |  | check-config
+2 |  | check-config
 0 | help explain | The shoot's namespace on the seed
 0 | help weeder | --config-file
 0 | --version | dependency-watchdog VERSION\\n
-2 | help | prober
-2 | help nope | prober
+0 | help | prober
+2 | help nope | 'nope'
 2 | probber | 'probber'
 2 | explain | error:
 2 | restore --yes | error:
 2 | restore a --all | error:
-2 | prober --no-such-flag | error: unexpected argument '--no-such-flag' found\\n
-1 | prober | --config-file
+2 | prober --no-such-flag | error: unexpected argument '--no-such-flag' found
+2 | prober -config-file=config/prober.yaml | error: unexpected argument '-c' found
+2 | prober --kube-api-burst=0x10 | '0x10'
+2 | prober | --config-file <path>
 1 | prober --config-file=/no/such | /no/such: No such file
 1 | prober --config-file=/no/such --zap-encoder=CONSOLE --zap-devel=true | \"ignored\":\"--zap-encoder --zap-devel\"
 1 | prober --config-file=/no/such --zap-time-encoding=nanos | \"ignored\":\"--zap-time-encoding\"

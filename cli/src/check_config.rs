@@ -5,10 +5,8 @@ use std::process::ExitCode;
 use common::document::{ConfigError, Contents};
 use common::flags::Agent;
 use common::text::plural;
-use prober::Tone;
 
 use crate::commands::CheckConfigArgs;
-use crate::output::paint;
 
 pub(crate) fn run(args: &CheckConfigArgs) -> ExitCode {
     let file = args.file.display().to_string();
@@ -25,41 +23,32 @@ pub(crate) fn run(args: &CheckConfigArgs) -> ExitCode {
         Agent::Weeder => weeder::config::read(&contents).map(|loaded| loaded.warnings),
     });
     let (warnings, verdict, code) = match &loaded {
-        Ok(warnings) => (
-            warnings.as_slice(),
-            paint(Tone::Good, "valid"),
-            ExitCode::SUCCESS,
-        ),
-        Err(error) => (
-            error.warnings(),
-            paint(Tone::Bad, "refused"),
-            ExitCode::FAILURE,
-        ),
+        Ok(warnings) => (warnings.as_slice(), "valid", ExitCode::SUCCESS),
+        Err(error) => (error.warnings(), "refused", ExitCode::FAILURE),
     };
     for warning in warnings {
-        anstream::println!("{file}: {}: {warning}", paint(Tone::Warn, "warning"));
+        println!("{file}: warning: {warning}");
     }
     if let Err(error) = &loaded {
         report(&file, error);
     }
     let (name, count) = (agent.name(), warnings.len());
     let plural = plural(count);
-    anstream::println!("{file}: {verdict} as the {name}'s config, {count} warning{plural}");
+    println!("{file}: {verdict} as the {name}'s config, {count} warning{plural}");
     code
 }
 
 /// One line for each error, its place first, as compilers write them.
 fn report(file: &str, error: &ConfigError) {
-    let label = paint(Tone::Bad, "error");
     if let ConfigError::File { problem, .. } = error {
-        anstream::println!("{file}: {label}: {problem}");
+        println!("{file}: error: {problem}");
     }
     for field in error.fields() {
         let place = field
             .place
             .map(|place| format!(":{}:{}", place.line(), place.column()));
         let place = place.unwrap_or_default();
-        anstream::println!("{file}{place}: {label}: {field}");
+        println!("{file}{place}: error: {field}");
     }
 }
 

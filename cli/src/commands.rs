@@ -1,8 +1,6 @@
 //! The commands and their options: the agents, and those for operators.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::{iter, mem};
 
 use clap::{Args, Parser, ValueEnum};
 use common::flags::{Agent, AgentArgs};
@@ -10,7 +8,7 @@ use http::uri::Authority;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
 #[derive(Debug, Parser)]
-#[command(name = "dependency-watchdog", version, disable_help_subcommand = true)]
+#[command(name = "dependency-watchdog", version)]
 pub(crate) enum Cli {
     /// Keep machines from being replaced while their nodes cannot reach the API server
     ///
@@ -42,41 +40,6 @@ pub(crate) enum Cli {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or write all pages into a folder
-    Man {
-        /// The folder for them; made if it is not there
-        folder: Option<PathBuf>,
-    },
-}
-
-impl Cli {
-    /// Reads the words after the program's name. None at all ask for help, as does `help COMMAND`
-    /// (rules 1 and 2), and an agent's flags may begin with one dash, as for Go's `flag` package
-    /// (rule 5).
-    pub(crate) fn parse_words(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
-        if words.is_empty() {
-            words.push("--help".into());
-        }
-        if let [first, command, ..] = &mut *words
-            && first == "help"
-        {
-            *first = mem::replace(command, "--help".into());
-        }
-        if is_agent(&words) {
-            for word in &mut words[1..] {
-                if matches!(word.as_encoded_bytes(), [b'-', b'a'..=b'z', _, ..]) {
-                    let flag = mem::replace(word, "-".into());
-                    word.push(flag);
-                }
-            }
-        }
-        Self::try_parse_from(iter::once("dependency-watchdog".into()).chain(words))
-    }
-}
-
-pub(crate) fn is_agent(words: &[OsString]) -> bool {
-    let first = words.first().and_then(|word| word.to_str());
-    first.is_some_and(|word| Agent::from_str(word, false).is_ok())
 }
 
 /// Access to the seed and its prober, and the format of the answer.

@@ -28,7 +28,7 @@ pub(crate) async fn find(client: &Client, args: &SeedArgs) -> anyhow::Result<(Co
         }
         Err(error) => {
             let reason = with_causes(error.as_ref());
-            anstream::eprintln!("note: {reason}; taking Gardener's config");
+            eprintln!("note: {reason}; taking Gardener's config");
             Ok((
                 config::parse(GARDENERS)?.config,
                 "Gardener's config".to_owned(),

@@ -4,7 +4,7 @@ use prober::{ShootEntry, ShownDependent, lease_cells};
 use serde::Serialize;
 
 use crate::commands::ExplainArgs;
-use crate::output::{self, count, lines, paint, table};
+use crate::output::{self, count, lines, table};
 use crate::seed::SeedView;
 use crate::status;
 
@@ -46,8 +46,8 @@ impl Explanation {
         text.push_str(&format!("\n{dependents}"));
         let found = shoot.probe.as_ref().and_then(|probe| probe.found.as_ref());
         let leases = found.iter().flat_map(|found| &found.leases).map(|lease| {
-            let (tone, [node, age, state, clock]) = lease_cells(lease);
-            [node, age, paint(tone, &state), clock]
+            let (_, [node, age, state, clock]) = lease_cells(lease);
+            [node, age, state, clock]
         });
         let leases: Vec<_> = leases.collect();
         if !leases.is_empty() {
@@ -60,11 +60,11 @@ impl Explanation {
 }
 
 fn row(dependent: &ShownDependent) -> [String; 4] {
-    let (tone, why) = dependent.why();
+    let (_, why) = dependent.why();
     [
         dependent.resource.to_string(),
         count(dependent.replicas),
         count(dependent.ready),
-        paint(tone, &why),
+        why,
     ]
 }

@@ -7,7 +7,7 @@
 //!                 '-> status | explain --seed--> replicas: what the prober says, else the seed's objects --output--> stdout
 //!                 '-> restore --seed--> the same, and the prober's own machine and writes
 //!                 '-> check-config --> every error with its place
-//!                 '-> completions, man
+//!                 '-> completions
 //! ```
 //!
 //! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer, a config
@@ -17,6 +17,7 @@
 
 mod check_config;
 mod commands;
+mod completions;
 mod config;
 mod explain;
 mod leader;
@@ -24,54 +25,25 @@ mod output;
 mod replicas;
 mod restore;
 mod seed;
-mod shell;
 mod status;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-use clap::error::ErrorKind;
+use clap::Parser;
 use common::flags::Agent;
 use common::process;
 
-use self::commands::{Cli, is_agent};
+use self::commands::Cli;
 use self::output::with_causes;
 
-/// Runs the agent or command that the words after the program's name ask for.
-pub fn run(words: Vec<OsString>) -> ExitCode {
-    let of_agent = is_agent(&words);
-    match Cli::parse_words(words) {
-        Ok(command) => execute(command),
-        Err(refusal) => refuse(&refusal, of_agent),
-    }
-}
-
-/// Prints help, or why the words cannot be understood: in one line if they are an agent's, for the
-/// log of its pod, and with all commands if none has this name.
-fn refuse(refusal: &clap::Error, of_agent: bool) -> ExitCode {
-    let is_unknown = refusal.kind() == ErrorKind::InvalidSubcommand;
-    if refusal.use_stderr() && (of_agent || is_unknown) {
-        let text = refusal.render().to_string();
-        let why: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
-        anstream::eprintln!("{}", why.join(" "));
-    } else {
-        // A closed pipe is none of our business.
-        let _ = refusal.print();
-    }
-    if is_unknown {
-        anstream::eprint!("\n{}", Cli::command().render_help().ansi());
-    }
-    ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(u8::MAX))
-}
-
-fn execute(command: Cli) -> ExitCode {
-    let result = match command {
+/// Runs the agent or command that the words after the program's name ask for. Help and a wrong
+/// command line end the process here, with 0 and 2.
+pub fn run() -> ExitCode {
+    let result = match Cli::parse() {
         Cli::Prober(args) => return process::run(Agent::Prober, args, prober::run),
         Cli::Weeder(args) => return process::run(Agent::Weeder, args, weeder::run),
         Cli::CheckConfig(args) => return check_config::run(&args),
-        Cli::Completions { shell } => shell::completions(shell),
-        Cli::Man { folder } => shell::man(folder.as_deref()),
+        Cli::Completions { shell } => completions::run(shell),
         Cli::Status(args) => wait(status::run(args)),
         Cli::Explain(args) => wait(explain::run(args)),
         Cli::Restore(args) => wait(restore::run(args)),
@@ -79,7 +51,7 @@ fn execute(command: Cli) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("error: {}", with_causes(error.as_ref()));
+            eprintln!("error: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -1,9 +1,9 @@
-//! Writes answers: tables as kubectl's, JSON, YAML; progress on stderr of a terminal.
+//! Writes answers: tables as kubectl's, JSON, YAML.
 
 use std::error::Error;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
-use prober::{Fact, Tone};
+use prober::Fact;
 use serde::Serialize;
 
 use crate::commands::Format;
@@ -14,8 +14,16 @@ pub(crate) fn write(
     format: Format,
     table: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
-    print(&match format {
-        Format::Table => table(),
+    print(&render(answer, format, table)?)
+}
+
+fn render(
+    answer: &impl Serialize,
+    format: Format,
+    table: impl FnOnce() -> String,
+) -> anyhow::Result<String> {
+    Ok(match format {
+        Format::Table => plain(&table()),
         Format::Json => serde_json::to_string_pretty(answer)? + "\n",
         Format::Yaml => serde_saphyr::to_string(answer)?,
     })
@@ -23,7 +31,7 @@ pub(crate) fn write(
 
 /// Writes to stdout. A reader that has seen enough, as `head`, is no failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout();
+    let mut stdout = std::io::stdout();
     match stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
@@ -44,26 +52,13 @@ pub(crate) fn plain(text: &str) -> String {
     text.replace(steers, "\u{fffd}")
 }
 
-/// Plain text in the colour of its tone; [`print`] removes colours where nothing shows them.
-pub(crate) fn paint(tone: Tone, text: &str) -> String {
-    let text = plain(text);
-    let colour = match tone {
-        _ if text.is_empty() => return text,
-        Tone::Soft => return text,
-        Tone::Bad => 31,
-        Tone::Good => 32,
-        Tone::Warn => 33,
-    };
-    format!("\x1b[{colour}m{text}\x1b[0m")
-}
-
 /// One line for each fact.
 pub(crate) fn lines(facts: &[Fact]) -> String {
     let width = facts.iter().map(|fact| fact.name.len()).max();
     let width = 1 + width.unwrap_or_default();
     let line = |fact: &Fact| {
         let name = format!("{}:", fact.name);
-        format!("{name:<width$} {}\n", paint(fact.tone, &fact.text))
+        format!("{name:<width$} {}\n", fact.text)
     };
     facts.iter().map(line).collect()
 }
@@ -73,14 +68,9 @@ pub(crate) fn count(count: Option<i32>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
-/// Columns under capital headings, two blanks apart, as kubectl's. Colours do not count as width.
+/// Columns under capital headings, two blanks apart, as kubectl's.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: Vec<[String; N]>) -> String {
-    let width = |text: &str| {
-        anstream::adapter::strip_str(text)
-            .to_string()
-            .chars()
-            .count()
-    };
+    let width = |text: &str| text.chars().count();
     let mut lines = vec![headings.map(str::to_owned)];
     lines.extend(rows);
     let mut widths = [0; N];
@@ -99,32 +89,6 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: Vec<[String; N]>)
         text.push('\n');
     }
     text
-}
-
-/// A line on stderr that says what is waited for, until dropped; nothing where no terminal is.
-pub(crate) struct Progress;
-
-impl Progress {
-    /// Clears the line of a terminal.
-    const CLEAR: &str = "\r\x1b[2K";
-
-    pub(crate) fn start(text: &str) -> Self {
-        Self::show(text);
-        Self
-    }
-
-    fn show(text: &str) {
-        let mut stderr = std::io::stderr();
-        if stderr.is_terminal() {
-            let _ = write!(stderr, "{}{text}", Self::CLEAR);
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        Self::show("");
-    }
 }
 
 #[cfg(test)]
@@ -151,18 +115,29 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell_whatever_its_colour() {
+    fn no_answer_steers_a_terminal() {
+        for (format, shown) in [
+            (Format::Table, "a\u{fffd}[2J\n"),
+            (Format::Json, "\"a\\u001b[2J\\n\"\n"),
+            (Format::Yaml, "\"a\\e[2J\\n\"\n"),
+        ] {
+            let rendered = render(&"a\x1b[2J\n", format, || "a\x1b[2J\n".into());
+            assert_eq!(rendered.expect("a text"), shown);
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
         let shown = table(
             ["NAME", "STATE"],
             vec![
-                [paint(Tone::Bad, "kube-controller-manager"), "0".into()],
-                ["a".into(), paint(Tone::Good, "1")],
+                ["kube-controller-manager".into(), "0".into()],
+                ["ä".into(), "1".into()],
             ],
         );
-        let plain = anstream::adapter::strip_str(&shown).to_string();
         assert_eq!(
-            plain,
-            "NAME                     STATE\nkube-controller-manager  0\na                        1\n"
+            shown,
+            "NAME                     STATE\nkube-controller-manager  0\nä                        1\n"
         );
     }
 }

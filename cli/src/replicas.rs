@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bytes::Bytes;
-use common::flags::Agent;
 use common::status::WholeStatus;
 use futures::FutureExt;
 use http::uri::Authority;
@@ -29,10 +28,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::commands::{Cli, SeedArgs};
+use crate::commands::SeedArgs;
 use crate::config::{self, DEPLOYMENT};
 use crate::leader::{self, LeaseHolder};
-use crate::output::{plain, with_causes};
+use crate::output::with_causes;
 
 /// Time for an answer, on each way: it is made from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -222,7 +221,7 @@ async fn forwarded(client: &Client, pod: &Pod) -> anyhow::Result<String> {
     let answer = get(stream, "localhost").await;
     forwarder.abort();
     match failed.and_then(|failed| failed.now_or_never().flatten()) {
-        Some(failed) if answer.is_err() => bail!("{}", plain(&failed)),
+        Some(failed) if answer.is_err() => bail!("{failed}"),
         _ => answer,
     }
 }
@@ -256,60 +255,40 @@ fn read(text: &str) -> anyhow::Result<ProberAnswer> {
         let theirs = answer["process"]["version"].as_str().unwrap_or("unknown");
         let ours = env!("CARGO_PKG_VERSION");
         let told = format!("its status (version {theirs}) cannot be read by this one ({ours})");
-        anyhow::Error::from(error).context(plain(&told))
+        anyhow::Error::from(error).context(told)
     })
 }
 
-/// The port at which a replica serves its status, by its command line.
+/// The port at which a replica serves its status: the one that is named so.
 fn health_port(pod: &Pod) -> u16 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let mut addresses = containers.filter_map(|container| {
-        let words = container.command.iter().chain(&container.args).flatten();
-        let words = words.skip_while(|word| *word != Agent::Prober.name());
-        match Cli::parse_words(words.map(Into::into).collect()) {
-            Ok(Cli::Prober(args)) => Some(args.health_bind_addr),
-            _ => None,
-        }
-    });
-    let address = addresses.next().unwrap_or_default();
-    let port = address.rsplit_once(':').map(|(_, port)| port.parse());
+    let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
+    let port = ports.find(|port| port.name.as_deref() == Some("health"));
+    let port = port.map(|port| u16::try_from(port.container_port));
     port.and_then(Result::ok).unwrap_or(HEALTH_PORT)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn a_replica_is_asked_where_its_command_line_says_that_it_serves() {
-        let port = |field: &str, words: &[&str]| {
-            let container = serde_json::json!({ "name": "prober", field: words });
-            let pod = serde_json::json!({ "spec": { "containers": [container] } });
-            health_port(&serde_json::from_value(pod).expect("a pod"))
-        };
-        assert_eq!(
-            port("command", &["prober", "--config-file=/etc/config"]),
-            HEALTH_PORT
-        );
-        assert_eq!(
-            port("command", &["prober", "--health-bind-addr=:8080"]),
-            8080
-        );
-        assert_eq!(
-            port("args", &["prober", "--health-bind-addr", ":8082"]),
-            8082
-        );
-        assert_eq!(
-            port(
-                "args",
-                &[
-                    "prober",
-                    "-health-bind-address=0.0.0.0:8080",
-                    "--health-bind-addr=[::]:8081"
-                ]
+    fn a_replica_is_asked_at_the_port_that_is_named_health() {
+        for (ports, asked) in [
+            (json!(null), HEALTH_PORT),
+            (json!([{ "containerPort": 8080 }]), HEALTH_PORT),
+            (
+                json!([{ "name": "metrics", "containerPort": 1 }, { "name": "health", "containerPort": 8080 }]),
+                8080,
             ),
-            8081
-        );
+        ] {
+            let containers = json!([{ "name": "sidecar" }, { "name": "prober", "ports": ports }]);
+            let pod = json!({ "spec": { "containers": containers } });
+            let pod = serde_json::from_value(pod).expect("a pod");
+            assert_eq!(health_port(&pod), asked, "{ports}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ use self::answer::{RestoreAnswer, ShootRestore};
 use self::plan::PlannedStep;
 use self::verdict::Verdicts;
 use crate::commands::{Format, RestoreArgs};
-use crate::output::{self, print, with_causes};
+use crate::output::{self, plain, print, with_causes};
 use crate::seed::{SeedObjects, connect, unknown};
 
 /// So many shoots are restored side by side: one whose controllers do not become ready takes all of
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
         None => (reader.held_down().into_iter().collect(), reader.unread()),
     };
     for resource in &unread {
-        anstream::eprintln!(
+        eprintln!(
             "warning: {resource} could not be read in any shoot: may it be listed and watched?"
         );
     }
@@ -135,7 +135,7 @@ impl Job {
         if let Err(problem) = self.restore(&mut shoot).await {
             let problem = with_causes(problem.as_ref());
             if self.args.all {
-                anstream::eprintln!("error: {}: {problem}", shoot.namespace);
+                eprintln!("error: {}: {problem}", shoot.namespace);
             }
             shoot.problem = Some(problem);
         }
@@ -243,7 +243,7 @@ impl Job {
                 .context("its namespace cannot be annotated, and so not be paused")?;
         }
         let command = format!("kubectl annotate namespace {name} {PAUSE}-");
-        anstream::eprintln!(
+        eprintln!(
             "note: {name} is paused: the prober writes nothing for it until you say\n  {command}"
         );
         shoot.unpause = Some(command);
@@ -266,7 +266,7 @@ impl Job {
     fn say(&self, text: &str) {
         if self.args.seed.output == Format::Table {
             // Whoever does not listen any more keeps no shoot from being restored.
-            let _ = print(text);
+            let _ = print(&plain(text));
         }
     }
 }

@@ -18,7 +18,6 @@ use serde::Serialize;
 use crate::commands::SeedArgs;
 use crate::config;
 use crate::leader::{self, LeaseHolder};
-use crate::output::Progress;
 use crate::replicas::{Asked, ask};
 
 /// Time for the seed's objects to be read: a large seed has thousands of Clusters.
@@ -59,7 +58,6 @@ pub(crate) async fn connect(args: &SeedArgs) -> anyhow::Result<Client> {
 impl SeedView {
     /// Asks the prober; reads the objects of the seed, or of one shoot, if none answers.
     pub(crate) async fn read(args: &SeedArgs, shoot: Option<&str>) -> anyhow::Result<Self> {
-        let progress = Progress::start("asking the prober ...");
         let client = match &args.address {
             Some(_) => None,
             None => Some(connect(args).await?),
@@ -76,7 +74,6 @@ impl SeedView {
             };
             leaders.extend(<[_; 2]>::from(futures::join!(prober, read(leader::WEEDER))));
         }
-        drop(progress);
         let (process, config_from, status) = match (answer, client) {
             (Some(answer), _) => (Some(answer.process), None, answer.status),
             (None, client) => {
@@ -133,12 +130,10 @@ impl SeedObjects {
         args: &SeedArgs,
         shoot: Option<&str>,
     ) -> anyhow::Result<Self> {
-        let progress = Progress::start("reading the seed ...");
         check_access(&client, shoot).await?;
         let (config, config_from) = config::find(&client, args).await?;
         let shoot = shoot.map(str::to_owned);
         let reader = SeedReader::start(client, config, shoot, READ_TIMEOUT).await;
-        drop(progress);
         anyhow::ensure!(
             reader.knows_clusters(),
             "the seed's Clusters could not be read in {} s",

@@ -77,8 +77,8 @@ impl AgentRuntime {
     ) -> anyhow::Result<Self> {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
-        let kubeconfig = Some(&*args.kubeconfig).filter(|path| !path.as_os_str().is_empty());
-        let client = seed_client::connect(dialer, KubeconfigChoice::path(kubeconfig), &requests)
+        let choice = KubeconfigChoice::path(args.kubeconfig.as_deref());
+        let client = seed_client::connect(dialer, choice, &requests)
             .await
             .context("no access to the seed")?;
         let metrics_address = match &*args.metrics_bind_addr {

@@ -1,8 +1,8 @@
 //! The flags of an agent (rules 5 to 8).
 //!
 //! Operators' Deployments are written for Go's `flag` package: a switch takes its value only after
-//! `=`, the last repetition wins, `0x10` is a number, and the first word that is no flag ends the
-//! flags. Each is a setting of clap's here; `cli` makes two dashes of one.
+//! `=`, the last repetition wins, and the first word that is no flag ends the flags. Each is a
+//! setting of clap's here.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{ArgAction, Args, Parser, ValueEnum};
-use go_compat::duration::GoDuration;
 use go_compat::flag;
 use strum::IntoStaticStr;
 
@@ -29,33 +28,33 @@ impl Agent {
     }
 }
 
-/// The flags of an agent; both have the same. A path that is not given is empty.
+/// The flags of an agent; both have the same.
 #[derive(Clone, Debug, PartialEq, Parser)]
 #[command(
     args_override_self = true,
     next_line_help = true,
-    after_help = "One dash or two, --flag=value or --flag value; a switch takes its value only after \"=\". Flags end at the \
-first\nword that is none. Durations are written as 300ms, 15s, 1m30s, 2h."
+    after_help = "--flag=value or --flag value; a switch takes its value only after \"=\". Flags end at the first word that is \
+none.\nDurations are written as 300ms, 15s, 1m30s, 2h."
 )]
 pub struct AgentArgs {
     /// The agent's config file (YAML). Required
-    #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "path")]
     pub config_file: PathBuf,
     /// The kubeconfig of the seed. Without it: the file named by $KUBECONFIG, the service account of
     /// the pod, ~/.kube/config
-    #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "", hide_default_value = true)]
-    pub kubeconfig: PathBuf,
+    #[arg(long, value_name = "path")]
+    pub kubeconfig: Option<PathBuf>,
     /// Writes per second with which the prober restores, on average; protective writes and all else
     /// are not limited, nor is the weeder. 0 means the default
     #[arg(long, value_name = "number", default_value = "5.0")]
     pub kube_api_qps: f64,
     /// Writes to restore that the prober may make at once before the average holds. 0 means the
     /// default
-    #[arg(long, value_name = "int", value_parser = flag::integer, default_value_t = DEFAULT_BURST)]
-    pub kube_api_burst: i64,
+    #[arg(long, value_name = "int", default_value_t = DEFAULT_BURST)]
+    pub kube_api_burst: u32,
     /// Accepted for compatibility. Shoots are worked on independently of each other, without such a
     /// limit
-    #[arg(long, value_name = "int", value_parser = flag::integer, default_value = "1")]
+    #[arg(long, value_name = "int", default_value = "1")]
     pub concurrent_reconciles: i64,
     /// Address of /metrics, as host:port or :port. 0 serves nothing; nothing means :8080
     #[arg(
@@ -121,7 +120,7 @@ pub struct LeaderElection {
 
 /// client-go's limits, in requests per second and requests (rule 6); what 0 stands for.
 const DEFAULT_QPS: f64 = 5.0;
-const DEFAULT_BURST: i64 = 10;
+const DEFAULT_BURST: u32 = 10;
 
 impl AgentArgs {
     /// Checks what the syntax cannot, and puts the defaults where 0 asks for them.
@@ -129,24 +128,16 @@ impl AgentArgs {
     /// # Errors
     /// The first flag that makes no sense, by its name; the process ends with exit code 1.
     pub fn validate(mut self) -> anyhow::Result<Self> {
-        let (qps, burst) = (&mut self.kube_api_qps, &mut self.kube_api_burst);
+        let qps = self.kube_api_qps;
         ensure!(
-            !self.config_file.as_os_str().is_empty(),
-            "--config-file is missing: the path of the config file"
-        );
-        ensure!(
-            qps.is_finite() && *qps >= 0.0,
+            qps.is_finite() && qps >= 0.0,
             "--kube-api-qps={qps}: expected a number of at least 0 (0 = default, 5)"
         );
-        ensure!(
-            *burst >= 0,
-            "--kube-api-burst={burst}: expected at least 0 (0 = default, 10)"
-        );
-        if *qps == 0.0 {
-            *qps = DEFAULT_QPS;
+        if qps == 0.0 {
+            self.kube_api_qps = DEFAULT_QPS;
         }
-        if *burst == 0 {
-            *burst = DEFAULT_BURST;
+        if self.kube_api_burst == 0 {
+            self.kube_api_burst = DEFAULT_BURST;
         }
         if self.leader_election.enabled {
             self.leader_election.validate()?;
@@ -160,7 +151,8 @@ impl LeaderElection {
         let lease = ("lease-duration", self.lease_duration);
         let renew = ("renew-deadline", self.renew_deadline);
         let retry = ("retry-period", self.retry_period);
-        let shown = |(flag, duration)| format!("--leader-elect-{flag}={}", GoDuration(duration));
+        let shown =
+            |(flag, duration): (&str, Duration)| format!("--leader-elect-{flag}={duration:?}");
         for flag in [lease, renew, retry] {
             ensure!(
                 !flag.1.is_zero(),

@@ -94,9 +94,7 @@ pub async fn run_on(
     refused_settings::register(registry, Arc::clone(&seed));
     rights::register(registry, Arc::clone(&seed));
     let suspend_detector = SuspendDetector::new(clock);
-    let burst = u32::try_from(args.kube_api_burst)
-        .ok()
-        .and_then(NonZeroU32::new);
+    let burst = NonZeroU32::new(args.kube_api_burst);
     let writer = Writer::new(
         Arc::clone(&seed),
         args.kube_api_qps,

@@ -87,16 +87,9 @@ async fn check_config_names_every_error_with_its_place_and_takes_gardeners_files
 }
 
 #[tokio::test]
-async fn completions_and_manual_pages_know_agents_commands_and_flags() {
+async fn completions_know_agents_commands_and_flags() {
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(&format!("completions {shell}")).await);
         holds(&script, &["check-config", "enable-leader-election"]);
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    // Into a folder that is there, and into one that is not.
-    for pages in [folder.path().to_owned(), folder.path().join("man/man1")] {
-        text(&run(&format!("man {}", pages.display())).await);
-        let page = std::fs::read_to_string(pages.join("dependency-watchdog-prober.1"));
-        holds(&page.expect("a page"), &["enable\\-leader\\-election"]);
     }
 }

@@ -1,11 +1,14 @@
 use clap::CommandFactory;
-use clap::error::ErrorKind;
 use common::logging::LevelFilter;
 
 use super::*;
 
 fn parse(words: &str) -> Result<Cli, clap::Error> {
-    Cli::parse_words(words.split_whitespace().map(OsString::from).collect())
+    Cli::try_parse_from(
+        ["dependency-watchdog"]
+            .into_iter()
+            .chain(words.split_whitespace()),
+    )
 }
 
 /// The flags of an agent by its command line.
@@ -36,36 +39,18 @@ fn gardeners_own_command_lines_are_read() {
 }
 
 #[test]
-fn one_dash_or_two_and_an_equals_sign_or_a_space_are_the_same() {
+fn switches_are_true_alone_and_the_last_repetition_wins() {
     for words in [
-        "prober -config-file=x -dry-run -kube-api-burst=0x10",
-        "prober --config-file=x --dry-run --kube-api-burst=0x10",
-        "prober -config-file x -dry-run=T -kube-api-burst 16",
-        "prober --config-file x --dry-run=1 --kube-api-burst 16",
+        "prober --config-file=x --dry-run --kube-api-burst=16",
+        "prober --config-file y --config-file x --dry-run=T --kube-api-burst 16",
+        "prober --dry-run=0 --config-file x --kube-api-burst=3 --dry-run=1 --kube-api-burst 16 word --kube-api-burst=4",
     ] {
         let args = args(words);
         let read = (args.config_file, args.dry_run, args.kube_api_burst);
         assert_eq!(read, (PathBuf::from("x"), true, 16), "{words:?}");
     }
-    // Operators' commands keep their short options.
     let status = parse("status -ojson");
     assert!(matches!(status, Ok(Cli::Status(args)) if args.output == Format::Json));
-}
-
-#[test]
-fn no_words_and_all_cries_for_help_show_help() {
-    for words in [
-        "",
-        "-h",
-        "--help prober",
-        "help weeder",
-        "help status",
-        "prober -help",
-        "prober --kube-api-burst=3 -h",
-    ] {
-        let refusal = parse(words).expect_err("help");
-        assert_eq!(refusal.kind(), ErrorKind::DisplayHelp, "{words:?}");
-    }
 }
 
 #[test]
@@ -81,7 +66,7 @@ fn the_help_of_an_agent_shows_its_flags_and_their_defaults() {
         "[default: 5.0]",
         "[alias: --metrics-bind-address]",
         "--dry-run[=<bool>]",
-        "One dash or two",
+        "a switch takes its value only after",
     ] {
         assert!(help.contains(shown), "{shown}: {help}");
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::plan::PlannedStep;
 use crate::commands::RestoreArgs;
-use crate::output::{lines, paint, plain, table};
+use crate::output::{lines, table};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,21 +48,18 @@ impl ShootRestore {
 
     /// Notes what became of a step; the line that says so.
     pub(crate) fn note(&mut self, event: RestoreEvent) -> String {
-        let warning = |text: String| paint(Tone::Warn, &text);
         let (resource, outcome, failed) = match event {
             RestoreEvent::NotReady(resource) => {
-                return warning(format!("{resource} is not ready yet, going on"));
+                return format!("{resource} is not ready yet, going on");
             }
             RestoreEvent::LeftBehind(resource) => {
-                return warning(format!(
-                    "{resource} could not be restored in time, going on without it"
-                ));
+                return format!("{resource} could not be restored in time, going on without it");
             }
             RestoreEvent::KeepsChanging(resource) => {
-                return warning(format!("somebody else keeps writing {resource}"));
+                return format!("somebody else keeps writing {resource}");
             }
             RestoreEvent::Failed(resource, error) => {
-                (resource, plain(&format!("cannot be scaled: {error}")), true)
+                (resource, format!("cannot be scaled: {error}"), true)
             }
             RestoreEvent::Written {
                 resource,
@@ -88,7 +85,7 @@ impl ShootRestore {
             step.outcome = Some(outcome);
             step.failed = failed;
         }
-        paint(if failed { Tone::Bad } else { Tone::Soft }, &line)
+        line
     }
 
     /// Problems after a restore that has ended with these resources `remaining`.

@@ -1,12 +1,12 @@
 //! The writes of a restore, in their order. Pure: the prober's core says what is written.
 
-use prober::{Condition, ShownDependent, Tone};
+use prober::{Condition, ShownDependent};
 use prober_core::config::Dependent;
 use prober_core::replicas::{DependentState, scale_up};
 use prober_core::verdict::Scope;
 use serde::Serialize;
 
-use crate::output::{count, paint};
+use crate::output::count;
 
 /// The step of a restore for one dependent.
 #[derive(Debug, Serialize)]
@@ -62,13 +62,12 @@ impl PlannedStep {
         } else {
             String::new()
         };
-        let tone = if self.writes { Tone::Warn } else { Tone::Soft };
         [
             self.level.to_string(),
             self.dependent.resource.to_string(),
             count(self.dependent.replicas),
             count(self.restored_to),
-            paint(tone, &format!("{}{delay}", self.dependent.because)),
+            format!("{}{delay}", self.dependent.because),
         ]
     }
 }

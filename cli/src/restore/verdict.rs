@@ -10,7 +10,6 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::commands::SeedArgs;
-use crate::output::Progress;
 use crate::replicas::{ProberAnswer, ask};
 
 /// Time between two questions, as between two probes in an outage.
@@ -33,9 +32,7 @@ type Latest = Result<ProberAnswer, String>;
 
 impl Verdicts {
     pub(crate) async fn ask(client: Client, args: &SeedArgs) -> Self {
-        let progress = Progress::start("asking the prober ...");
         let latest = question(&client, args).await;
-        drop(progress);
         Self {
             client,
             args: args.clone(),

@@ -71,21 +71,12 @@ fn nanos(mut text: &str) -> Option<i64> {
 }
 
 impl fmt::Display for GoDuration {
-    /// Formats like Go's `Duration.String`: `1h15m30.5s`, `250ms`, `0s`.
+    /// Formats in one unit, as Rust does and Go reads: `4530.5s`, `250ms`, `0s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let minutes = self.0.as_secs() / 60;
-        match minutes {
-            0 if self.0.is_zero() => return f.write_str("0s"),
-            0 => return write!(f, "{:?}", self.0),
-            1..60 => write!(f, "{minutes}m")?,
-            _ => write!(f, "{}h{}m", minutes / 60, minutes % 60)?,
+        match self.0 {
+            Duration::ZERO => f.write_str("0s"),
+            duration => write!(f, "{duration:?}"),
         }
-        write!(f, "{}", self.0.as_secs() % 60)?;
-        if self.0.subsec_nanos() > 0 {
-            let fraction = format!("{:09}", self.0.subsec_nanos());
-            write!(f, ".{}", fraction.trim_end_matches('0'))?;
-        }
-        f.write_str("s")
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! | Module | As in |
 //! |---|---|
-//! | [`duration`] | `time.Duration`: how a duration is written |
+//! | [`duration`] | `time.ParseDuration`: how a duration is written |
 //! | [`flag`] | package `flag`: how a value is written |
 //! | [`null`] | `encoding/json`: null in the place of a value that is not set |
 

@@ -6,8 +6,8 @@ fn args(words: &str) -> Result<AgentArgs, String> {
 }
 
 const DEFAULTS: &str = r#"AgentArgs {
-    config_file: "",
-    kubeconfig: "",
+    config_file: "x",
+    kubeconfig: None,
     kube_api_qps: 5.0,
     kube_api_burst: 10,
     concurrent_reconciles: 1,
@@ -35,13 +35,14 @@ const DEFAULTS: &str = r#"AgentArgs {
 
 #[test]
 fn without_flags_the_defaults_of_the_reference_hold() {
-    let args = args("").expect("no flags are fine for the syntax");
+    let args = args("--config-file=x").expect("no more is required");
     assert_eq!(format!("{args:#?}"), DEFAULTS);
 }
 
 #[test]
 fn the_names_of_the_published_help_are_aliases() {
-    let words = "--metrics-bind-address=:1 --health-bind-address :2 --pprof-bind-addr=0";
+    let words =
+        "--config-file=x --metrics-bind-address=:1 --health-bind-address :2 --pprof-bind-addr=0";
     let args = args(words).expect("known");
     let addresses = [
         args.metrics_bind_addr,
@@ -104,17 +105,32 @@ fn flags_that_make_no_sense_are_named_by_the_check() {
         ),
         (
             "--kube-api-burst=ten",
-            "error: invalid value 'ten' for '--kube-api-burst <int>': expected a whole number",
+            "error: invalid value 'ten' for '--kube-api-burst <int>': invalid digit found in string",
         ),
         (
             "--leader-elect-retry-period=-2s",
             "error: invalid value '-2s' for '--leader-elect-retry-period <duration>': expected a duration like \"30s\" or \"1h15m\", not negative",
         ),
-        ("--config-file=x --config-file=", "--config-file is missing"),
+        (
+            "",
+            "error: the following required arguments were not provided:\n  --config-file <path>\n",
+        ),
+        (
+            "--config-file=",
+            "error: a value is required for '--config-file <path>'",
+        ),
+        ("-config-file=x", "error: unexpected argument '-c' found"),
+        (
+            "--kube-api-burst=0x10",
+            "error: invalid value '0x10' for '--kube-api-burst <int>'",
+        ),
         ("--config-file=x --kube-api-qps=-1", "--kube-api-qps=-1"),
         ("--config-file=x --kube-api-qps=NaN", "--kube-api-qps=NaN"),
         ("--config-file=x --kube-api-qps=inf", "--kube-api-qps=inf"),
-        ("--config-file=x --kube-api-burst=-1", "--kube-api-burst=-1"),
+        (
+            "--config-file=x --kube-api-burst=-1",
+            "error: invalid value '-1' for '--kube-api-burst <int>'",
+        ),
         (
             "--config-file=x --enable-leader-election --leader-elect-lease-duration=9s",
             "--leader-elect-renew-deadline=10s is longer than --leader-elect-lease-duration=9s",
@@ -125,7 +141,7 @@ fn flags_that_make_no_sense_are_named_by_the_check() {
         ),
         (
             "--config-file=x --enable-leader-election --leader-elect-retry-period=0",
-            "--leader-elect-retry-period=0s",
+            "--leader-elect-retry-period=0ns",
         ),
     ] {
         let checked =

@@ -1,7 +1,7 @@
 //! What viewers see: each event as a line and, on a terminal, below them the clusters as they
 //! are now.
 
-use anstream::{AutoStream, ColorChoice};
+use std::io::IsTerminal;
 
 use crate::record::DemoRecord;
 use crate::scene::{DemoScene, EXPIRED, GRACE, REPLICAS, ShootScene, initials};
@@ -18,8 +18,7 @@ const BELOW: usize = 6;
 
 /// What is printed.
 pub struct Screen {
-    /// Whether the clusters are shown, drawn again in place: on a terminal that can do so, unless
-    /// NO_COLOR is set.
+    /// Whether the clusters are shown, drawn again in place: on a terminal, unless NO_COLOR is set.
     live: bool,
     /// How many events were printed.
     printed: usize,
@@ -28,7 +27,7 @@ pub struct Screen {
 impl Screen {
     pub fn open() -> Self {
         Self {
-            live: AutoStream::choice(&std::io::stdout()) != ColorChoice::Never,
+            live: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             printed: 0,
         }
     }

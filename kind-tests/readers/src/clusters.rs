@@ -4,7 +4,6 @@
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail, ensure};
-use go_compat::duration::GoDuration;
 use prober::gardener::{Cluster, Machine};
 use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::settings;
@@ -144,7 +143,7 @@ fn gos(shoot: &Value) -> Value {
         "hibernates": spec["hibernation"]["enabled"] == true,
         "hibernated": status["hibernated"],
         "workers": items(&spec["provider"]["workers"]).map(worker).collect::<Vec<_>>(),
-        "grace": shoot.pointer(GRACE),
+        "grace": shoot.pointer(GRACE).filter(|grace| !grace.is_null()).map(nanos),
         "operation": known("type", &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"]),
         "its state": known("state", &["Succeeded", "Failed", "Aborted"]),
         "seeds": [spec["seedName"], status["seedName"]],
@@ -156,7 +155,7 @@ fn ours(shoot: &GardenerShoot) -> Value {
     let grace = shoot
         .node_monitor_grace
         .and_then(|grace| grace.to_std().ok())
-        .map(GoDuration);
+        .map(|grace| grace.as_nanos() as i64);
     let workers = shoot
         .workers
         .iter()
@@ -167,7 +166,7 @@ fn ours(shoot: &GardenerShoot) -> Value {
         "hibernates": shoot.hibernation_enabled,
         "hibernated": shoot.is_hibernated,
         "workers": workers.collect::<Vec<_>>(),
-        "grace": grace.map(|grace| grace.to_string()),
+        "grace": grace,
         "operation": operation.map(|last| format!("{:?}", last.kind)),
         "its state": operation.map(|last| format!("{:?}", last.state)),
         "seeds": [shoot.spec_seed_name, shoot.status_seed_name],

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Error, Result, bail, ensure};
 use common::document::ConfigError;
-use go_compat::duration::GoDuration;
 use serde_json::{Value, json};
 use weeder::config::parse;
 use weeder_core::config::Config;
@@ -65,7 +64,9 @@ impl ReaderInput for WeederFile {
         let surprises = |go: &Value| [surprises(go), unknown.clone()].concat();
         agree(&self.0, answer, ours, surprises, |config| {
             is_asked_for(config, &pods, go)?;
-            Ok(shown(config, &pods))
+            let watched = go.ask("duration", json!(format!("{:?}", config.watch_duration)))?;
+            let watched = watched.map_err(Error::msg)?;
+            Ok(shown(config, &watched["written"], &pods))
         })
     }
 }
@@ -161,15 +162,15 @@ fn surprises(go: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What we read, in the words of the Go program.
-fn shown(config: &Config, pods: &[PodLabels]) -> Value {
+/// What we read, in the words of the Go program, as its `watchDuration`.
+fn shown(config: &Config, watch_duration: &Value, pods: &[PodLabels]) -> Value {
     let services = config.services.iter().map(|service| {
         let selectors = service.selectors.iter();
         let selected = selectors.map(|selector| selected(selector, pods));
         (service.name.to_string(), selected.collect::<Value>())
     });
     json!({
-        "watchDuration": GoDuration(config.watch_duration).to_string(),
+        "watchDuration": watch_duration,
         "maxDeletionsPerOwner": config.max_deletions_per_owner,
         "services": services.collect::<Value>(),
     })

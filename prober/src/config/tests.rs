@@ -245,7 +245,7 @@ fn a_section_for_owner_records_has_defaults_and_is_checked() {
     for (more, rest) in [
         (
             "",
-            r#""servers": [], "interval": "30s", "timeout": "2s", "tolerance": "5m0s", "onLoss": "standDown""#,
+            r#""servers": [], "interval": "30s", "timeout": "2s", "tolerance": "300s", "onLoss": "standDown""#,
         ),
         (
             ", servers: ['10.0.0.10:5353', 10.0.0.11, '[::1]:53'], interval: 1s, timeout: 500ms, tolerance: 1s, onLoss: passivate",

@@ -2,33 +2,33 @@
 
 use super::*;
 
-/// A duration, its nanoseconds and what Go writes for them.
+/// A duration and its nanoseconds.
 const DURATIONS: &str = "
-    0                        0                    0s
-    +0                       0                    0s
-    0s                       0                    0s
-    1ns                      1                    1ns
-    1.1us                    1100                 1.1\u{b5}s
-    10\u{b5}s                10000                10\u{b5}s
-    10\u{3bc}s               10000                10\u{b5}s
-    2.2ms                    2200000              2.2ms
-    .5s                      500000000            500ms
-    5.s                      5000000000           5s
-    +5s                      5000000000           5s
-    007s                     7000000000           7s
-    0.9999999999s            999999999            999.999999ms
-    1m                       60000000000          1m0s
-    4m5.001s                 245001000000         4m5.001s
-    3m3m                     360000000000         6m0s
-    8m1ns                    480000000001         8m0.000000001s
-    1h                       3600000000000        1h0m0s
-    1s1h                     3601000000000        1h0m1s
-    1.5h                     5400000000000        1h30m0s
-    1h15m30.5s               4530500000000        1h15m30.5s
-    0.3333333333333333333h   1199999999999        19m59.999999999s
-    0.100000000000000000000h 360000000000         6m0s
-    9223372036854775807ns    9223372036854775807  2562047h47m16.854775807s
-    9223372036854775.807us   9223372036854775807  2562047h47m16.854775807s";
+    0                        0
+    +0                       0
+    0s                       0
+    1ns                      1
+    1.1us                    1100
+    10\u{b5}s                10000
+    10\u{3bc}s               10000
+    2.2ms                    2200000
+    .5s                      500000000
+    5.s                      5000000000
+    +5s                      5000000000
+    007s                     7000000000
+    0.9999999999s            999999999
+    1m                       60000000000
+    4m5.001s                 245001000000
+    3m3m                     360000000000
+    8m1ns                    480000000001
+    1h                       3600000000000
+    1s1h                     3601000000000
+    1.5h                     5400000000000
+    1h15m30.5s               4530500000000
+    0.3333333333333333333h   1199999999999
+    0.100000000000000000000h 360000000000
+    9223372036854775807ns    9223372036854775807
+    9223372036854775.807us   9223372036854775807";
 
 /// Refused; all but those with a sign by Go, too. `_` stands for a blank.
 const REFUSED: &str = "
@@ -37,17 +37,14 @@ const REFUSED: &str = "
     9223372036854775808ns9223372036854775808ns -0 -5s -1.5h -9223372036854775808ns";
 
 #[test]
-fn a_duration_is_read_and_written_as_by_go() {
+fn a_duration_is_read_as_by_go() {
     for row in DURATIONS.trim().lines() {
-        let [text, nanos, written] = row.split_whitespace().collect::<Vec<_>>()[..] else {
+        let [text, nanos] = row.split_whitespace().collect::<Vec<_>>()[..] else {
             panic!("{row}")
         };
         let read: GoDuration = text.parse().unwrap();
         assert_eq!(read.0.as_nanos().to_string(), nanos, "{text}");
-        assert_eq!(
-            (read.to_string().as_str(), written.parse()),
-            (written, Ok(read))
-        );
+        assert_eq!(read.to_string().parse(), Ok(read), "{text}");
     }
     for text in REFUSED.split_whitespace().chain([""]) {
         let refused = text.replace('_', " ").parse::<GoDuration>();
