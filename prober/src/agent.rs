@@ -85,7 +85,7 @@ pub async fn run_on(
         ..
     } = &mut runtime;
     file.report_to(registry, events.clone(), self_reference.clone());
-    let statuses = ShootStatuses::new(clock, args.metrics_per_shoot);
+    let statuses = ShootStatuses::new(clock);
     registry.register_collector(Box::new(statuses.clone()));
     let seed = Arc::new(Seed::new(client.clone(), WatchScope::Seed));
     let known = Arc::clone(&seed);

@@ -131,7 +131,7 @@ impl SeedReader {
             )),
             suspend_detector,
             metrics: Metrics::register(&mut Registry::default()),
-            statuses: ShootStatuses::new(clock, false),
+            statuses: ShootStatuses::new(clock),
             events: Events::none(),
             role,
         }
