@@ -164,12 +164,6 @@ const OF_SHOOTS: &str = r#"
   explain: ["it could not be scaled: "]
   metric: dwd_held_down_shoots{verdict="scale_up"}
   alert: RestoreBlocked
-- shoot: zone
-  by: [cut zone eu-1a]
-  status: [probed 5 - eu-1a is lost]
-  explain: ["eu-1a is lost: 2 of its 2 leases expired; nothing is scaled for that", "scale_up: "]
-  metric: dwd_lost_zone_shoots
-  alert: ZoneLost
 "#;
 
 /// States of the whole seed, and of shoots whose owner is asked for.
@@ -264,17 +258,6 @@ fn step(world: &World, shoot: &str, step: &str) {
             let reader = User::limited("reader", Rule::of_role(&rules, None));
             world.seed.access().grant("prober", reader);
         }
-        ("cut", "zone") => {
-            let name = "topology.kubernetes.io/zone";
-            for (number, node) in nodes.names().iter().enumerate() {
-                let zone = if number < 2 { second } else { "another" };
-                let labels = json!({ "metadata": { "labels": { name: zone } } });
-                api.store()
-                    .patch("nodes", "", node, &labels)
-                    .expect("a node");
-            }
-            nodes.cut([0, 1]);
-        }
         _ => unreachable!("no such step: {step}"),
     }
 }
@@ -312,7 +295,7 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
     holds(&told, &["there is no Cluster \"shoot--a--nope\""]);
     // In the prober's own pod its own address is asked.
     let address = world.address("prober-a");
-    let inside = run(&format!("explain shoot--a--zone --address {address}")).await;
+    let inside = run(&format!("explain shoot--a--optional --address {address}")).await;
     holds(&text(&inside), &["scale_up: "]);
 }
 

@@ -141,14 +141,8 @@ fn encode_weak_protection(
         "name",
         missing.map(|resource| (resource.name.as_str(), 1)),
     )?;
-    let outcomes = || probed.values().flat_map(|status| &status.outcome);
-    let lost_zone = outcomes().filter(|outcome| !outcome.lost_zones.is_empty());
-    gauges.single(
-        "dwd_lost_zone_shoots",
-        "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.",
-        lost_zone.count() as f64,
-    )?;
-    let short = outcomes().filter(|outcome| outcome.finding.grace.is_too_short());
+    let outcomes = probed.values().flat_map(|status| &status.outcome);
+    let short = outcomes.filter(|outcome| outcome.finding.grace.is_too_short());
     gauges.single(
         "dwd_short_grace_shoots",
         "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",

@@ -212,7 +212,6 @@ impl Found {
                 .map(|(&reason, &count)| (reason.into(), count))
                 .collect(),
             leases: outcome.leases.clone(),
-            lost_zones: outcome.lost_zones.clone(),
         }
     }
 }

@@ -22,7 +22,6 @@ use super::shoot_statuses::{Failure, ShootState};
 use super::tone::Tone;
 use super::waits::ShownWait;
 use super::why::Condition;
-use super::zones::LostZone;
 use crate::owner_records::OwnerStatus;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -151,9 +150,6 @@ pub struct Found {
     /// Oldest leases that counted, oldest first; empty while nodes do not matter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<SeenLease>,
-    /// Zones that are lost while the shoot is not; nothing is scaled for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost_zones: Vec<LostZone>,
 }
 
 /// Reason why a shoot needs attention.
@@ -208,11 +204,6 @@ impl ShootEntry {
                 verdict == Some(Verdict::ScaleDown),
                 "in an outage",
                 Tone::Bad,
-            ),
-            (
-                found.is_some_and(|found| !found.lost_zones.is_empty()),
-                "with a lost zone",
-                Tone::Warn,
             ),
             (
                 found.is_some() && !self.names(Condition::Missing).is_empty(),
