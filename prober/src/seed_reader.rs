@@ -48,7 +48,7 @@ impl SeedReader {
         limit: Duration,
     ) -> Self {
         let seed = Arc::new(Seed::new(client, WatchScope::Unprobed(shoot)));
-        let watches = seed.watch(&config, None, |_, _| {});
+        let watches = seed.watch(&config, None);
         let _ = timeout(limit, seed.filled()).await;
         Self {
             config,

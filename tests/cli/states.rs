@@ -106,12 +106,11 @@ const OF_SHOOTS: &str = r#"
   by:
   - "annotate pause: 'false'"
   - "annotate restore-only-held-down: 'true'"
-  - "annotate standby-protects: 'no'"
   - "deployment kube-controller-manager {spec: {replicas: 0}}"
   status: ["probed 5 - pause false (namespace); restoreOnlyHeldDown true (namespace); at 0, not by the watchdog: kube-controller-manager"]
-  explain: [with restoreOnlyHeldDown it stays so, 'standby-protects: "no" is refused, expected true or false']
+  explain: [with restoreOnlyHeldDown it stays so]
   calm: true
-  metric: dwd_settings_refused
+  metric: dwd_shoots{state="probed"}
 - shoot: ignored
   by: ["deployment machine-controller-manager {metadata: {annotations: {dependency-watchdog.gardener.cloud/ignore-scaling: 'true'}}}"]
   status: ["probed 5 - ignore-scaling: machine-controller-manager"]

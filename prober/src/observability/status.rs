@@ -40,17 +40,9 @@ pub struct ProberStatus {
     pub outages: Vec<Outage>,
     /// Settings by annotations on `garden`, for all shoots.
     pub settings: Vec<ShownOption>,
-    /// Annotations on namespaces that cannot be read.
-    pub refused: Vec<RefusedSetting>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusedSetting {
-    pub namespace: String,
-    pub problem: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
