@@ -129,7 +129,7 @@ fn notes(shoot: &ShootEntry) -> Vec<String> {
         ("ignore-scaling", Condition::Ignored),
         ("does not exist", Condition::Missing),
         ("could not be read", Condition::Unknown),
-        ("cannot be scaled", Condition::NoSuchKind),
+        ("cannot be scaled", Condition::Unscalable),
     ] {
         let names = shoot.names(condition);
         if !names.is_empty() {

@@ -93,7 +93,7 @@ impl Seed {
         if let Some(secrets) = secrets {
             secrets.view.live().await;
         }
-        join_all(dependents.iter().map(|dependent| dependent.filled())).await;
+        join_all(dependents.iter().map(|dependent| dependent.view.live())).await;
     }
 
     /// Kind of objects not known at present, if any. Dependents are left out, since their kinds may

@@ -171,7 +171,7 @@ const OF_THE_SEED: &str = r#"
   by:
   - "cluster {seed: {metadata: {name: here}}}"
   - "prober may [{apiGroups: [''], resources: [secrets, namespaces], verbs: [get, list, watch]},
-      {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]},
+      {apiGroups: [apps], resources: [deployments, unknowns], verbs: [get, list, watch]},
       {apiGroups: [machine.sapcloud.io], resources: [machines], verbs: [get, list, watch]},
       {apiGroups: [extensions.gardener.cloud], resources: [clusters], verbs: [get, list, watch]},
       {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, get, update, patch]},
@@ -183,7 +183,7 @@ const OF_THE_SEED: &str = r#"
 - shoot: unscalable
   by: ["cluster {seed: {metadata: {name: here}}}"]
   status: ["probed 5 - cannot be scaled: nobody-scales-it"]
-  explain: ["its kind does not exist or cannot be scaled on this seed: it is not protected"]
+  explain: ["it cannot be scaled (no such kind, or its plural is unusual): it is not protected"]
   calm: true
   metric: dwd_missing_resources{name="nobody-scales-it"}
   alert: ControllerMissing

@@ -338,7 +338,7 @@ impl ShootContext {
         let now = must.filter(is_missing).map(|(_, known)| &known.resource);
         let now: Vec<&ResourceRef> = now.collect();
         for resource in now.iter().filter(|resource| !missing.contains(resource)) {
-            tracing::warn!(%resource, "resource does not exist, so an outage would find it unprotected; the config does not call it optional");
+            tracing::warn!(%resource, "resource does not exist or cannot be scaled, so an outage would find it unprotected; the config does not call it optional");
         }
         *missing = now.into_iter().cloned().collect();
     }

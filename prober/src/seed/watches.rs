@@ -132,11 +132,8 @@ impl Seed {
             if !dependents.iter().any(|view| view.resource == *resource) {
                 let view =
                     DependentView::new(resource.clone(), &self.unreadable, ended.child_token());
-                tasks.spawn(Arc::clone(&view).run(
-                    self.client.clone(),
-                    self.watch_scope.clone(),
-                    changes.clone(),
-                ));
+                let client = self.client.clone();
+                tasks.spawn(view.run(client, &self.watch_scope, changes.clone()));
                 dependents.push(view);
             }
         }
