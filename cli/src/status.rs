@@ -2,7 +2,7 @@
 
 use common::status::TIMESTAMP;
 use prober::{Condition, Fact, ShootEntry, Standing, Tone, list};
-use prober_core::options::{GARDEN, Source};
+use prober_core::options::Source;
 
 use crate::commands::SeedArgs;
 use crate::leader::LeaseHolder;
@@ -78,13 +78,6 @@ impl SeedView {
         if shoot.is_none() && !status.settings.is_empty() {
             facts.push(Fact::new(Tone::Warn, "Settings", list(&status.settings)));
         }
-        for refused in &status.refused {
-            let namespace = refused.namespace.as_str();
-            if shoot.is_none_or(|shoot| [shoot, GARDEN].contains(&namespace)) {
-                let told = format!("namespace {namespace}: {}", refused.problem);
-                facts.push(Fact::new(Tone::Warn, "Refused", told));
-            }
-        }
         facts
     }
 }
@@ -136,7 +129,7 @@ fn notes(shoot: &ShootEntry) -> Vec<String> {
         ("ignore-scaling", Condition::Ignored),
         ("does not exist", Condition::Missing),
         ("could not be read", Condition::Unknown),
-        ("cannot be scaled", Condition::NoSuchKind),
+        ("cannot be scaled", Condition::Unscalable),
     ] {
         let names = shoot.names(condition);
         if !names.is_empty() {

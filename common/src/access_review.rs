@@ -18,7 +18,6 @@ pub struct Right {
     pub verb: &'static str,
     pub group: String,
     pub resource: String,
-    pub subresource: Option<&'static str>,
     /// Object, if it is about that one only.
     pub name: Option<String>,
 }
@@ -35,14 +34,11 @@ impl Right {
 }
 
 impl fmt::Display for Right {
-    /// As in `patch deployments.apps/scale kube-controller-manager`.
+    /// As in `patch deployments.apps kube-controller-manager`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
         if !self.group.is_empty() {
             write!(f, ".{}", self.group)?;
-        }
-        if let Some(subresource) = self.subresource {
-            write!(f, "/{subresource}")?;
         }
         match &self.name {
             Some(name) => write!(f, " {name}"),
@@ -57,7 +53,6 @@ pub async fn allowed_everywhere(client: &Client, right: &Right) -> Option<bool> 
         verb: Some(right.verb.to_owned()),
         group: Some(right.group.clone()),
         resource: Some(right.resource.clone()),
-        subresource: right.subresource.map(str::to_owned),
         name: right.name.clone(),
         ..ResourceAttributes::default()
     };

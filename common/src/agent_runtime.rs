@@ -93,6 +93,9 @@ impl AgentRuntime {
                 "--pprof-bind-addr is accepted, nothing is served there"
             );
         }
+        if args.metrics_per_shoot {
+            tracing::info!("--metrics-per-shoot is accepted, without effect");
+        }
         let self_reference = reference(&args.leader_election.namespace, lease);
         let (events, recorder) = if args.dry_run {
             tracing::info!("dry run: nothing is written, skipping leader election");

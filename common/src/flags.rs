@@ -64,8 +64,7 @@ pub struct AgentArgs {
         default_value = ":9643"
     )]
     pub metrics_bind_addr: String,
-    /// Show metrics that distinguish shoots, so that their number grows with that of the shoots.
-    /// For the prober
+    /// Accepted for compatibility. /statusz.json shows each shoot
     #[arg(long, action = ArgAction::Set, value_name = "bool", value_parser = flag::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
     pub metrics_per_shoot: bool,
     /// Address of /healthz, /readyz and the status page (/, /statusz, /statusz.json), as host:port

@@ -68,6 +68,9 @@ pub trait ChangeHandler<V>: Send {
 
     fn handle(&mut self, change: Change<V>) -> impl Future<Output = ()> + Send;
 
+    /// A list or a watch has failed; `not_found`: it was answered with 404.
+    fn failed(&mut self, _not_found: bool) {}
+
     /// An object could not be read: what is known of it stays.
     fn unreadable(&mut self) {}
 
@@ -145,6 +148,10 @@ impl WatchError {
         }
     }
 
+    fn is_not_found(&self) -> bool {
+        self.status().map(ApiFailure::from) == Some(ApiFailure::NotFound)
+    }
+
     fn is_throttled(&self) -> bool {
         let failure = self.status().map(ApiFailure::from);
         matches!(failure, Some(ApiFailure::Throttled(_)))
@@ -190,6 +197,7 @@ where
                 sleep(ABSENT_WAIT).await;
                 continue;
             }
+            self.handler.failed(error.is_not_found());
             self.log(&error);
             self.lost = true;
             self.handler.handle(Change::Lost).await;
@@ -209,8 +217,7 @@ where
     /// A 404 alone is no evidence: a proxy may answer it, and so does an API server for a version
     /// that it no longer serves. A list of its API groups without the kind's is.
     async fn is_absent(&mut self, error: &WatchError) -> bool {
-        let not_found = error.status().map(ApiFailure::from) == Some(ApiFailure::NotFound);
-        if self.listed || !not_found || !self.handler.may_be_absent() {
+        if self.listed || !error.is_not_found() || !self.handler.may_be_absent() {
             return false;
         }
         // /apis/GROUP/VERSION/...

@@ -60,6 +60,8 @@ struct ViewState {
     /// Number of re-list requests, and of those that the last list answers: made before it began.
     requested: u64,
     answered: u64,
+    /// True if the last failure was a 404.
+    not_found: bool,
 }
 
 impl ViewState {
@@ -121,6 +123,13 @@ impl<V> View<V> {
     /// True if what is not here can be taken not to exist.
     pub fn is_known(&self) -> bool {
         self.state.lock().is_known()
+    }
+
+    /// True if the API server does not serve the kind: it was never listed, and the last attempt was
+    /// answered with 404.
+    pub fn has_no_kind(&self) -> bool {
+        let state = self.state.lock();
+        state.not_found && state.listed.is_none()
     }
 
     pub async fn live(&self) {
@@ -310,6 +319,10 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
 
     fn unreadable(&mut self) {
         self.view.unreadable.inc();
+    }
+
+    fn failed(&mut self, not_found: bool) {
+        self.view.state.lock().not_found = not_found;
     }
 
     async fn relist_requested(&mut self) {

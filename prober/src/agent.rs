@@ -13,7 +13,6 @@ use common::metrics::register_seed_known;
 use common::process::propagate_panic;
 use common::transport::Dialer;
 use prober_core::config::Config;
-use prober_core::options::Refused;
 use prober_core::span;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +24,6 @@ use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProberStatus;
 use crate::owner_check;
-use crate::refused_settings;
 use crate::seed::dependent::DependentView;
 use crate::seed::watch_scope::WatchScope;
 use crate::seed::{Seed, SeedWatches, rights};
@@ -85,13 +83,12 @@ pub async fn run_on(
         ..
     } = &mut runtime;
     file.report_to(registry, events.clone(), self_reference.clone());
-    let statuses = ShootStatuses::new(clock, args.metrics_per_shoot);
+    let statuses = ShootStatuses::new(clock);
     registry.register_collector(Box::new(statuses.clone()));
     let seed = Arc::new(Seed::new(client.clone(), WatchScope::Seed));
     let known = Arc::clone(&seed);
     register_seed_known(registry, move || known.is_known());
     seed.unreadable.register(registry);
-    refused_settings::register(registry, Arc::clone(&seed));
     rights::register(registry, Arc::clone(&seed));
     let suspend_detector = SuspendDetector::new(clock);
     let burst = NonZeroU32::new(args.kube_api_burst);
@@ -208,11 +205,7 @@ async fn work(
 ) {
     let seed = &*shared.seed;
     let (sender, changes) = mpsc::channel(CHANGES);
-    let events = shared.events.clone();
-    let report = move |namespace: &str, refused: &Refused| {
-        refused_settings::report(&events, namespace, refused)
-    };
-    let mut watches = seed.watch(&shared.config.borrow(), Some(sender), report);
+    let mut watches = seed.watch(&shared.config.borrow(), Some(sender));
     let manager = async {
         // No write rests on a probe that was sent before the views were filled.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());

@@ -137,7 +137,7 @@ fn check_dependent(path: &str, dependent: &Dependent, found: &mut Findings) {
         (
             "kind",
             is_name(kind),
-            "a kind with replicas or a scale subresource, as Deployment",
+            "a kind with spec.replicas, as Deployment",
         ),
         ("name", is_name(name), "the name of a resource"),
     ] {

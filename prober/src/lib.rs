@@ -28,7 +28,6 @@ pub mod manager;
 mod observability;
 pub mod owner_check;
 mod owner_records;
-mod refused_settings;
 pub mod restore;
 pub mod seed;
 pub mod seed_reader;
@@ -41,9 +40,7 @@ pub mod write;
 pub use agent::{Host, run, run_on};
 pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
 pub use observability::outage::Outage;
-pub use observability::status::{
-    ProbeStatus, ProberStatus, RefusedSetting, ShootEntry, ShownDependent,
-};
+pub use observability::status::{ProbeStatus, ProberStatus, ShootEntry, ShownDependent};
 pub use observability::tone::Tone;
 pub use observability::why::Condition;
 pub use owner_records::record::Standing;

@@ -21,7 +21,6 @@ pub(crate) mod status;
 pub(crate) mod tone;
 mod waits;
 pub(crate) mod why;
-mod zones;
 
 use chrono::TimeDelta;
 

@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use common::logging::with_causes;
 use common::metrics::UnreadableObjects;
-use common::view::{Key, Namespaced, View};
+use common::view::{Namespaced, View};
 use futures::future::join_all;
 use kube::Client;
 use parking_lot::RwLock;
 use prober_core::config::{Config, ResourceRef};
-use prober_core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
+use prober_core::options::{GARDEN, Overrides, ResolvedOptions};
 use prober_core::replicas::DependentState;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -93,7 +93,7 @@ impl Seed {
         if let Some(secrets) = secrets {
             secrets.view.live().await;
         }
-        join_all(dependents.iter().map(|dependent| dependent.filled())).await;
+        join_all(dependents.iter().map(|dependent| dependent.view.live())).await;
     }
 
     /// Kind of objects not known at present, if any. Dependents are left out, since their kinds may
@@ -154,19 +154,6 @@ impl Seed {
         let (garden, own) = (of(GARDEN), namespace.and_then(of));
         let (garden, own) = (garden.as_deref(), own.as_deref());
         Some(ResolvedOptions::resolve(config, garden, own))
-    }
-
-    /// The annotations that are refused as they are now, each with its namespace.
-    pub fn refused(&self) -> Vec<(String, Refused)> {
-        let mut all = self.namespaces.all();
-        all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-        let refused = |(key, overrides): (Key, Arc<Overrides>)| {
-            let refused = overrides.refused.clone();
-            refused
-                .into_iter()
-                .map(move |refused| (key.name.clone(), refused))
-        };
-        all.into_iter().flat_map(refused).collect()
     }
 
     /// The Machines of a shoot, each with the node that it backs, if any; `None` if the Machines

@@ -48,7 +48,7 @@ impl SeedReader {
         limit: Duration,
     ) -> Self {
         let seed = Arc::new(Seed::new(client, WatchScope::Unprobed(shoot)));
-        let watches = seed.watch(&config, None, |_, _| {});
+        let watches = seed.watch(&config, None);
         let _ = timeout(limit, seed.filled()).await;
         Self {
             config,
@@ -131,7 +131,7 @@ impl SeedReader {
             )),
             suspend_detector,
             metrics: Metrics::register(&mut Registry::default()),
-            statuses: ShootStatuses::new(clock, false),
+            statuses: ShootStatuses::new(clock),
             events: Events::none(),
             role,
         }

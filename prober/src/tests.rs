@@ -61,7 +61,7 @@ pub(crate) fn shared(config: &str) -> Shared {
         )),
         suspend_detector,
         metrics: Metrics::register(&mut Registry::default()),
-        statuses: ShootStatuses::new(clock, false),
+        statuses: ShootStatuses::new(clock),
         events: Events::none(),
         role: Role::Alone,
     }

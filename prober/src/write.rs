@@ -18,7 +18,7 @@ use prober_core::config::ResourceRef;
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::{
-    DependentState, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, PlannedWrite, REPLICAS,
+    DependentState, MELTDOWN_PROTECTION_ACTIVE, Observed, PlannedWrite, REPLICAS,
 };
 use prober_core::shoot::Order;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::seed::Seed;
-use crate::seed::dependent::{ScalableKind, ScalableObject};
+use crate::seed::dependent::ScalableObject;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
@@ -118,69 +118,58 @@ impl Writer {
         limit: Duration,
     ) -> Result<DependentState, Refusal> {
         let read = async {
-            let (kind, api) = self.api(resource, namespace)?;
-            let Some(object) = objects::get(&api, &resource.name).await.map_err(refusal)? else {
-                return Ok(DependentState::Absent);
-            };
-            let replicas = if kind.replicas_in_spec {
-                None
-            } else {
-                let scale = api.get_scale(&resource.name).await.map_err(refusal)?;
-                Some(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
-            };
-            let observed = kind.observe(&object, replicas);
-            Ok(DependentState::Present(Arc::new(observed)))
+            let api = self.api(resource, namespace)?;
+            let object = objects::get(&api, &resource.name).await.map_err(refusal)?;
+            Ok(object.map_or(DependentState::Absent, DependentState::from))
         };
         bounded(resource, limit, read).await
     }
 
     /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
-    /// On an error it may have been made in part: what was observed is then out of date.
     pub async fn write(
         &self,
         resource: &ResourceRef,
         namespace: &str,
         order: &Order,
     ) -> Result<Arc<Observed>, Refusal> {
-        let PlannedWrite { base, write } = &order.change;
         let written = async {
-            let (kind, api) = self.api(resource, namespace)?;
-            let target = DependentWriter {
-                api,
-                name: &resource.name,
-                params: PatchParams::apply(FIELD_MANAGER),
-                writer: self,
-                order,
-            };
-            let version = base.resource_version.as_str();
-            match write.replicas {
-                // Two writes: the remembered replicas must outlive whatever happens between them,
-                // so their write is the first on the way down and the last on the way up. What is
-                // left half done is mended after the next probe.
-                Some(0) if !kind.replicas_in_spec => {
-                    let version = target.patch(version, None).await?;
-                    target.patch_scale(&version, 0).await
-                }
-                Some(replicas) if !kind.replicas_in_spec => {
-                    let version = target.patch_scale(version, replicas).await?;
-                    target.patch(&version, None).await
-                }
-                replicas => target.patch(version, replicas).await,
-            }
+            let api = self.api(resource, namespace)?;
+            let (params, patch) = (
+                PatchParams::apply(FIELD_MANAGER),
+                merge_patch(&order.change),
+            );
+            let patch = Patch::Merge(patch);
+            self.fenced(order, api.patch(&resource.name, &params, &patch))
+                .await
         };
-        let version = bounded(resource, order.limit, written).await?;
+        let object = bounded(resource, order.limit, written).await?;
+        let version = object.resource_version().unwrap_or_default();
         Ok(Arc::new(order.change.after(version)))
     }
 
-    fn api(
-        &self,
-        resource: &ResourceRef,
-        namespace: &str,
-    ) -> Result<(ScalableKind, Api<ScalableObject>), Refusal> {
+    fn api(&self, resource: &ResourceRef, namespace: &str) -> Result<Api<ScalableObject>, Refusal> {
         let view = self.seed.dependent(resource);
-        let kind = view.as_ref().and_then(|view| view.kind());
-        let kind = kind.ok_or(Refusal::SeedUnknown)?;
-        Ok((kind.clone(), kind.api(&self.seed.client, namespace)))
+        let view = view.ok_or(Refusal::SeedUnknown)?;
+        Ok(view.api(&self.seed.client, namespace))
+    }
+
+    /// Makes a request as long as this process runs, and leads if the order needs that: one that
+    /// still waits for a connection is dropped when that ends.
+    async fn fenced<T>(
+        &self,
+        order: &Order,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Refusal> {
+        let request = self
+            .suspend_detector
+            .run_unless_suspended(order.judged_at, request);
+        let answer = if order.needs_lead {
+            self.fence.while_open(request).await
+        } else {
+            Some(request.await)
+        };
+        let answer = answer.ok_or(Refusal::NotLeading)?;
+        answer.ok_or(Refusal::Suspended)?.map_err(refusal)
     }
 }
 
@@ -196,57 +185,10 @@ async fn bounded<T>(
         .inspect_err(|error| tracing::debug!(%resource, category = error.into_str(), %error, "request for a resource failed"))
 }
 
-struct DependentWriter<'a> {
-    api: Api<ScalableObject>,
-    name: &'a str,
-    params: PatchParams,
-    writer: &'a Writer,
-    order: &'a Order,
-}
-
-impl DependentWriter<'_> {
-    /// Patches annotations, and replicas where given; returns the new resourceVersion.
-    async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, Refusal> {
-        let PlannedWrite { base, write } = &self.order.change;
-        let patch = Patch::Merge(merge_patch(version, &base.marks, &write.marks, replicas));
-        let request = self.api.patch(self.name, &self.params, &patch);
-        let object = self.fenced(request).await?;
-        Ok(object.resource_version().unwrap_or_default())
-    }
-
-    async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, Refusal> {
-        let marks = &self.order.change.base.marks;
-        let patch = Patch::Merge(merge_patch(version, marks, marks, Some(replicas)));
-        let request = self.api.patch_scale(self.name, &self.params, &patch);
-        let scale = self.fenced(request).await?;
-        Ok(scale.metadata.resource_version.unwrap_or_default())
-    }
-
-    /// Makes a request as long as this process runs, and leads if the order needs that: one that
-    /// still waits for a connection is dropped when that ends.
-    async fn fenced<T>(
-        &self,
-        request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, Refusal> {
-        let Writer {
-            fence,
-            suspend_detector,
-            ..
-        } = self.writer;
-        let request = suspend_detector.run_unless_suspended(self.order.judged_at, request);
-        let answer = if self.order.needs_lead {
-            fence.while_open(request).await
-        } else {
-            Some(request.await)
-        };
-        let answer = answer.ok_or(Refusal::NotLeading)?;
-        answer.ok_or(Refusal::Suspended)?.map_err(refusal)
-    }
-}
-
 /// Annotations that do not change are not in it: a marker keeps its value.
-fn merge_patch(version: &str, before: &Marks, after: &Marks, replicas: Option<i32>) -> Value {
-    let mut patch = json!({ "metadata": { "resourceVersion": version } });
+fn merge_patch(PlannedWrite { base, write }: &PlannedWrite) -> Value {
+    let (before, after) = (&base.marks, &write.marks);
+    let mut patch = json!({ "metadata": { "resourceVersion": base.resource_version } });
     if after.replicas != before.replicas {
         patch["metadata"]["annotations"][REPLICAS] = after.replicas.clone().into();
     }
@@ -254,7 +196,7 @@ fn merge_patch(version: &str, before: &Marks, after: &Marks, replicas: Option<i3
         patch["metadata"]["annotations"][MELTDOWN_PROTECTION_ACTIVE] =
             after.held_down.then_some("").into();
     }
-    if let Some(replicas) = replicas {
+    if let Some(replicas) = write.replicas {
         patch["spec"] = json!({ "replicas": replicas });
     }
     patch

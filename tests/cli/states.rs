@@ -106,12 +106,11 @@ const OF_SHOOTS: &str = r#"
   by:
   - "annotate pause: 'false'"
   - "annotate restore-only-held-down: 'true'"
-  - "annotate standby-protects: 'no'"
   - "deployment kube-controller-manager {spec: {replicas: 0}}"
   status: ["probed 5 - pause false (namespace); restoreOnlyHeldDown true (namespace); at 0, not by the watchdog: kube-controller-manager"]
-  explain: [with restoreOnlyHeldDown it stays so, 'standby-protects: "no" is refused, expected true or false']
+  explain: [with restoreOnlyHeldDown it stays so]
   calm: true
-  metric: dwd_settings_refused
+  metric: dwd_shoots{state="probed"}
 - shoot: ignored
   by: ["deployment machine-controller-manager {metadata: {annotations: {dependency-watchdog.gardener.cloud/ignore-scaling: 'true'}}}"]
   status: ["probed 5 - ignore-scaling: machine-controller-manager"]
@@ -164,12 +163,6 @@ const OF_SHOOTS: &str = r#"
   explain: ["it could not be scaled: "]
   metric: dwd_held_down_shoots{verdict="scale_up"}
   alert: RestoreBlocked
-- shoot: zone
-  by: [cut zone eu-1a]
-  status: [probed 5 - eu-1a is lost]
-  explain: ["eu-1a is lost: 2 of its 2 leases expired; nothing is scaled for that", "scale_up: "]
-  metric: dwd_lost_zone_shoots
-  alert: ZoneLost
 "#;
 
 /// States of the whole seed, and of shoots whose owner is asked for.
@@ -178,7 +171,7 @@ const OF_THE_SEED: &str = r#"
   by:
   - "cluster {seed: {metadata: {name: here}}}"
   - "prober may [{apiGroups: [''], resources: [secrets, namespaces], verbs: [get, list, watch]},
-      {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]},
+      {apiGroups: [apps], resources: [deployments, unknowns], verbs: [get, list, watch]},
       {apiGroups: [machine.sapcloud.io], resources: [machines], verbs: [get, list, watch]},
       {apiGroups: [extensions.gardener.cloud], resources: [clusters], verbs: [get, list, watch]},
       {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, get, update, patch]},
@@ -190,7 +183,7 @@ const OF_THE_SEED: &str = r#"
 - shoot: unscalable
   by: ["cluster {seed: {metadata: {name: here}}}"]
   status: ["probed 5 - cannot be scaled: nobody-scales-it"]
-  explain: ["its kind does not exist or cannot be scaled on this seed: it is not protected"]
+  explain: ["it cannot be scaled (no such kind, or its plural is unusual): it is not protected"]
   calm: true
   metric: dwd_missing_resources{name="nobody-scales-it"}
   alert: ControllerMissing
@@ -264,17 +257,6 @@ fn step(world: &World, shoot: &str, step: &str) {
             let reader = User::limited("reader", Rule::of_role(&rules, None));
             world.seed.access().grant("prober", reader);
         }
-        ("cut", "zone") => {
-            let name = "topology.kubernetes.io/zone";
-            for (number, node) in nodes.names().iter().enumerate() {
-                let zone = if number < 2 { second } else { "another" };
-                let labels = json!({ "metadata": { "labels": { name: zone } } });
-                api.store()
-                    .patch("nodes", "", node, &labels)
-                    .expect("a node");
-            }
-            nodes.cut([0, 1]);
-        }
         _ => unreachable!("no such step: {step}"),
     }
 }
@@ -312,7 +294,7 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
     holds(&told, &["there is no Cluster \"shoot--a--nope\""]);
     // In the prober's own pod its own address is asked.
     let address = world.address("prober-a");
-    let inside = run(&format!("explain shoot--a--zone --address {address}")).await;
+    let inside = run(&format!("explain shoot--a--optional --address {address}")).await;
     holds(&text(&inside), &["scale_up: "]);
 }
 

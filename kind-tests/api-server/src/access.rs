@@ -26,7 +26,7 @@ pub struct User {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     verbs: Vec<String>,
-    /// Full names, with a subresource behind a slash: `deployments.apps/scale`.
+    /// Full names, with a subresource behind a slash: `pods/proxy`.
     resources: Vec<String>,
     namespace: Option<String>,
     names: Vec<String>,
@@ -48,7 +48,7 @@ impl User {
     }
 
     /// Someone who may do what the rules say, and what every authenticated user may: versions,
-    /// health, discovery, self reviews.
+    /// health, self reviews.
     pub fn limited(name: &str, rules: Vec<Rule>) -> Self {
         Self {
             name: name.to_owned(),

@@ -9,7 +9,6 @@ use hyper::body::Body;
 
 use crate::{
     access::review,
-    discovery,
     faults::Fault,
     objects::{self, read_json},
     pods,
@@ -22,6 +21,9 @@ use crate::{
 
 /// Neither JSON nor protobuf.
 const GARBAGE: &[u8] = b"k8s\0\xff\xff\xff this is {neither: JSON nor protobuf";
+
+const VERSION: &str = r#"{"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64"}"#;
 
 /// Answers one request, faults included. An error ends the connection.
 pub(crate) async fn answer<B: Body<Data = Bytes>>(
@@ -110,9 +112,11 @@ async fn authorised(
 ) -> Result<Reply, ApiError> {
     let user = request.user.as_ref();
     let user = user.ok_or_else(|| of_code(401, "Unauthorized"))?;
-    let resources = || shared.store.resources();
     let Some(target) = &request.target else {
-        return Ok(discovery::serve(&resources(), &request.record.path));
+        return Ok(match request.record.path.as_str() {
+            "/version" => reply::whole(200, JSON, VERSION),
+            _ => reply::no_page(),
+        });
     };
     if target.resource.plural == "selfsubjectaccessreviews" {
         let asked = read_json(&request.headers, JSON, &body)?;
@@ -121,7 +125,7 @@ async fn authorised(
     user.check(&narrowed(request, target)?)?;
     match target.subresource.as_str() {
         _ if !target.is_served => {
-            let served = resources();
+            let served = shared.store.resources();
             match served.iter().any(|one| one.is_beside(&target.resource)) {
                 true => Err(nowhere()),
                 false => Ok(reply::no_page()),

@@ -36,8 +36,8 @@
 //! | [`MemoryApi::computed`], [`protobuf`] | lists computed when they are asked for, for large fleets |
 //!
 //! It answers what a kube-apiserver would on the same paths: lists (selectors, pages from one
-//! moment), watches (bookmarks, 410), merge patches with conflicts, the scale
-//! subresource, discovery, self access reviews, and what it passes on to pods. It knows no admission or
+//! moment), watches (bookmarks, 410), merge patches with conflicts, self
+//! access reviews, and what it passes on to pods. It knows no admission or
 //! validation, no controllers, no strategic or server-side-apply patches, no dry runs, and updates of
 //! Leases alone. Namespaces need not exist before their objects, and pods have no grace.
 
@@ -46,7 +46,6 @@ mod authority;
 mod computed;
 pub mod conformance;
 mod counter;
-mod discovery;
 mod faults;
 mod handler;
 mod list_page;
@@ -58,7 +57,6 @@ mod reply;
 mod requests;
 mod resource;
 mod route;
-mod scale;
 mod selector;
 mod server;
 mod shared;

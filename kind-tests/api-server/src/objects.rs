@@ -8,7 +8,6 @@ use crate::{
     object::{merge, metadata},
     reply::{self, JSON, Reply, accepts_protobuf},
     route::{ApiTarget, IncomingRequest},
-    scale,
     shared::ServerState,
     status::{self, ApiError, bad_request, conflict, nowhere, of_code, other_uid},
     watching,
@@ -31,40 +30,30 @@ pub(crate) fn serve(
     } = target;
     let (store, verb) = (&shared.store, request.record.verb.as_str());
     let is_everywhere = namespace.is_empty() && matches!(verb, "list" | "watch");
-    let is_served = subresource.is_empty() || subresource == "scale" && resource.scale;
-    if !is_served || !is_everywhere && resource.namespaced == namespace.is_empty() {
+    if !subresource.is_empty() || !is_everywhere && resource.namespaced == namespace.is_empty() {
         return Err(nowhere());
     }
     let read = |media_type| read_json(&request.headers, media_type, body);
     let (client, in_protobuf) = (Some(&request.record), accepts_protobuf(&request.headers));
-    let (code, object) = match (verb, subresource.as_str()) {
-        ("list", "") => {
+    let (code, object) = match verb {
+        "list" => {
             let query = request.query.list(target)?;
             return Ok(match shared.computed.page(resource, &query) {
                 Some(page) => reply::messages(resource, &page),
                 None => reply::list(resource, store.page(resource, &query)?, in_protobuf),
             });
         }
-        ("watch", "") => {
+        "watch" => {
             let list = request.query.list(target)?;
             let lines = watching::watch(shared, resource, &request.query, list);
             return Ok(reply::pieces(JSON, lines));
         }
-        ("get", "scale") => {
-            let object = store.get_object(resource, namespace, name)?;
-            return Ok(reply::json(200, &scale::read(&object)?));
-        }
-        ("patch", "scale") => {
-            let patch = read(MERGE_PATCH)?;
-            let scale = scale::write(store, target, &request.record, &patch)?;
-            return Ok(reply::json(200, &scale));
-        }
-        ("get", _) => (200, store.get_object(resource, namespace, name)?),
-        ("create", "") => {
+        "get" => (200, store.get_object(resource, namespace, name)?),
+        "create" => {
             let created = store.create_in(resource, namespace, read(JSON)?, client)?;
             (201, created)
         }
-        ("update", "") if resource.kind == "Lease" => {
+        "update" if resource.kind == "Lease" => {
             let mut sent = read(JSON)?;
             if store.get_object(resource, namespace, name).is_ok() {
                 let replace = |object: &mut Value| *object = sent;
@@ -82,7 +71,7 @@ pub(crate) fn serve(
                 (201, store.create_in(resource, namespace, sent, client)?)
             }
         }
-        ("patch", "") => {
+        "patch" => {
             let patch = read(MERGE_PATCH)?;
             let merge = |object: &mut Value| merge(object, &patch);
             (
@@ -90,7 +79,7 @@ pub(crate) fn serve(
                 store.update_in(resource, namespace, name, client, merge)?,
             )
         }
-        ("delete", "") => {
+        "delete" => {
             let mut options = read(JSON)?;
             let preconditions = options["preconditions"].take();
             let preconditions = serde_json::from_value(preconditions).unwrap_or_default();

@@ -17,15 +17,14 @@ pub struct Resource {
     /// Whether clients write `status` through a path of its own, which is not offered here: only
     /// the test sets it.
     pub status: bool,
-    /// Whether there is a scale subresource. Replicas live at `spec.replicas` and
-    /// `status.replicas`, and those of a built-in kind that says none are 1.
-    pub scale: bool,
+    /// Whether it has `spec.replicas`, which are 1 where an object says none.
+    pub replicas: bool,
     /// Whether it is a custom resource: no protobuf, no defaults.
     pub custom: bool,
 }
 
 /// The name by which a [`crate::Store`] and rules know a resource: `nodes`,
-/// `deployments.apps`, `deployments.apps/scale`.
+/// `deployments.apps`, `pods/proxy`.
 pub(crate) fn full_name(group: &str, plural: &str, subresource: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     let slash = if subresource.is_empty() { "" } else { "/" };
@@ -44,7 +43,7 @@ impl Resource {
             kind: kind.to_owned(),
             namespaced: true,
             status: false,
-            scale: false,
+            replicas: false,
             custom: false,
         }
     }
@@ -71,16 +70,9 @@ impl Resource {
         self
     }
 
-    /// With a scale subresource.
-    #[must_use]
-    pub fn with_scale(mut self) -> Self {
-        self.scale = true;
-        self
-    }
-
     /// Whether `metadata.generation` counts changes.
     pub(crate) fn has_generation(&self) -> bool {
-        self.custom || self.scale
+        self.custom || self.replicas
     }
 
     /// `v1` or `GROUP/VERSION`.
@@ -112,7 +104,7 @@ impl Resource {
                 match word {
                     "cluster-wide" => resource.namespaced = false,
                     "status" => resource.status = true,
-                    _ => resource.scale = true,
+                    _ => resource.replicas = true,
                 }
             }
             resource
@@ -134,7 +126,7 @@ events.k8s.io/v1 events Event
 coordination.k8s.io/v1 leases Lease
 discovery.k8s.io/v1 endpointslices EndpointSlice
 authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview cluster-wide
-apps/v1 deployments Deployment status scale
-apps/v1 statefulsets StatefulSet status scale
-apps/v1 replicasets ReplicaSet status scale
+apps/v1 deployments Deployment status replicas
+apps/v1 statefulsets StatefulSet status replicas
+apps/v1 replicasets ReplicaSet status replicas
 ";

@@ -28,7 +28,7 @@ const PODS: Duration = Duration::from_millis(300);
 
 fn resources() -> Vec<Resource> {
     let stores = Resource::custom("example.org/v1", "stores", "Store").with_status();
-    [gardener::resources(), vec![stores.with_scale()]].concat()
+    [gardener::resources(), vec![stores]].concat()
 }
 
 /// Everything.

@@ -205,7 +205,7 @@ impl DependentRecord {
                     observed.replicas <= 0 && !observed.marks.ignored && is_marked(observed)
                 }
                 DependentState::Unknown => true,
-                DependentState::Absent | DependentState::NoSuchKind => false,
+                DependentState::Absent | DependentState::Unscalable(_) => false,
             }
     }
 
@@ -228,7 +228,7 @@ impl DependentRecord {
             && match &self.state {
                 DependentState::Present(observed) => !observed.marks.ignored,
                 DependentState::Unknown => true,
-                DependentState::Absent | DependentState::NoSuchKind => false,
+                DependentState::Absent | DependentState::Unscalable(_) => false,
             }
     }
 

@@ -62,8 +62,6 @@ pub struct Finding {
 #[derive(Clone, Debug)]
 pub struct CountedLease<'a> {
     pub node: &'a str,
-    /// Zone of the node; its worker pool if it names no zone.
-    pub failure_zone: Option<&'a str>,
     /// Time since the last renewal, on our clock.
     pub age: TimeDelta,
     pub state: LeaseState,
@@ -268,12 +266,8 @@ impl Judge {
             return Vec::new();
         };
         let candidates = Candidates::by_nodes(&self.leases, &self.machines, nodes, conditions);
-        let mut nodes = nodes.iter();
         let counted = |(name, clock): (_, &LeaseClock)| CountedLease {
             node: name,
-            failure_zone: nodes
-                .find(|node| *node.name == *name)
-                .and_then(|node| node.traits.failure_zone()),
             age: by.now - clock.renewed(by.grace),
             state: clock.state(by),
             skew: clock.skew(by.grace),

@@ -7,7 +7,6 @@
 //! A value that cannot be parsed is refused, and the inherited one applies.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use go_compat::flag;
@@ -37,20 +36,8 @@ pub struct Overrides {
     restore_only_held_down: Option<bool>,
     scale_up_stabilization: Option<Duration>,
     standby_protects: Option<bool>,
-    pub refused: Vec<Refused>,
-}
-
-/// An annotation whose value cannot be parsed and that is ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    pub annotation: &'static str,
-    pub reason: String,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.annotation, self.reason)
-    }
+    /// Why values cannot be parsed, each with its annotation; these are ignored.
+    pub refused: Vec<String>,
 }
 
 impl Overrides {
@@ -80,15 +67,12 @@ fn read<T>(
     annotations: &BTreeMap<String, String>,
     annotation: &'static str,
     parse: fn(&str) -> Result<T, String>,
-    refused: &mut Vec<Refused>,
+    refused: &mut Vec<String>,
 ) -> Option<T> {
     let value = annotations.get(annotation)?;
     let refuse = |expected: String| {
         let shown: String = value.chars().take(SHOWN).collect();
-        refused.push(Refused {
-            annotation,
-            reason: format!("{shown:?} is refused, {expected}"),
-        });
+        refused.push(format!("{annotation}: {shown:?} is refused, {expected}"));
     };
     parse(value).map_err(refuse).ok()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strum::IntoStaticStr;
 
-use crate::config::ResourceRef;
+use crate::replicas::Unscalable;
 
 /// Reason why a dependent could not be read, written or scaled. Its name is a label of metrics and
 /// logs.
@@ -17,8 +17,8 @@ pub enum Refusal {
     /// The probe behind the write is out of date.
     #[error("this process was suspended")]
     Suspended,
-    #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version)]
-    NoSuchKind(ResourceRef),
+    #[error("{0}")]
+    Unscalable(Unscalable),
     /// The seed's view is not filled, or has been broken for too long.
     #[error("its state on the seed is not known at present")]
     SeedUnknown,

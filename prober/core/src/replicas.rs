@@ -53,9 +53,18 @@ pub enum DependentState {
     /// The seed's view is not filled, or has been broken for too long.
     #[default]
     Unknown,
-    NoSuchKind,
+    Unscalable(Unscalable),
     Absent,
     Present(Arc<Observed>),
+}
+
+/// Reason why no dependent of a kind, or this one, can be scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unscalable {
+    #[error("no such kind, or its plural is unusual")]
+    NoSuchKind,
+    #[error("it has no spec.replicas")]
+    NoReplicas,
 }
 
 impl DependentState {

@@ -351,7 +351,7 @@ impl Shoot {
             DependentState::Present(observed) => {
                 scale_up(observed, Scope::All, only_held_down).is_none()
             }
-            DependentState::Absent | DependentState::NoSuchKind => true,
+            DependentState::Absent | DependentState::Unscalable(_) => true,
             DependentState::Unknown => false,
         })
     }

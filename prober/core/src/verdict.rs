@@ -14,9 +14,6 @@ use super::sorted::position;
 /// nodes do not count.
 const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 const POOL_LABEL: &str = "worker.gardener.cloud/pool";
-const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
-/// Kubernetes' limit for a label value.
-const MAX_LABEL: usize = 63;
 /// Conditions that make a node unhealthy if its pool configures none: Gardener's default list.
 const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = [
     "KernelDeadlock",
@@ -54,7 +51,6 @@ impl NodeRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeTraits {
     pub pool: Option<String>,
-    pub zone: Option<String>,
     pub not_managed_by_mcm: bool,
     /// Relevant entries of `status.conditions`: those that are True, and the in-place update.
     /// Bounded.
@@ -63,23 +59,9 @@ pub struct NodeTraits {
 
 impl NodeTraits {
     pub fn note_label(&mut self, key: &str, value: &str) {
-        match key {
-            POOL_LABEL => self.pool = Some(value.to_owned()),
-            ZONE_LABEL => self.zone = Some(value.to_owned()),
-            _ => {}
+        if key == POOL_LABEL {
+            self.pool = Some(value.to_owned());
         }
-    }
-
-    /// Group of nodes that are likely to fail together: the zone, or else the pool. The value is
-    /// displayed, and shoot owners choose it, so anything but a valid label value is ignored.
-    pub(crate) fn failure_zone(&self) -> Option<&str> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        let is_label =
-            |name: &&str| (1..=MAX_LABEL).contains(&name.len()) && name.bytes().all(plain);
-        self.zone
-            .as_deref()
-            .filter(is_label)
-            .or(self.pool.as_deref().filter(is_label))
     }
 
     pub fn note_annotation(&mut self, key: &str) {

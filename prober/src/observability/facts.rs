@@ -16,7 +16,6 @@ use super::shoot_statuses::{Failure, ShootState};
 use super::status::{Found, ProbeStatus, ShootEntry, ShownDependent};
 use super::tone::Tone;
 use super::why::Condition;
-use super::zones::LostZone;
 use crate::owner_records::OwnerStatus;
 use crate::owner_records::record::Standing;
 
@@ -125,11 +124,12 @@ impl ShootEntry {
         if self.machines == Some(0) {
             notes.push("no Machine backs a node".to_owned());
         }
-        if let Some(found) = &probe.found {
-            if found.grace_too_short {
-                notes.push("its grace is too short".to_owned());
-            }
-            notes.extend(found.lost_zones.iter().map(LostZone::sentence));
+        if probe
+            .found
+            .as_ref()
+            .is_some_and(|found| found.grace_too_short)
+        {
+            notes.push("its grace is too short".to_owned());
         }
         notes
     }
@@ -166,19 +166,6 @@ impl ShootEntry {
             }
         });
         Some(format!("{up}{}", marked.unwrap_or_default()))
-    }
-}
-
-impl LostZone {
-    fn sentence(&self) -> String {
-        let Self {
-            zone,
-            candidates,
-            expired,
-        } = self;
-        format!(
-            "{zone} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that"
-        )
     }
 }
 
@@ -329,8 +316,6 @@ impl Found {
         if !not_counted.is_empty() {
             facts.push(Fact::new(Tone::Soft, "Excluded", not_counted));
         }
-        let zones = self.lost_zones.iter().map(LostZone::sentence);
-        facts.extend(zones.map(|lost| Fact::new(Tone::Warn, "Zone", lost)));
         facts
     }
 

@@ -1,5 +1,4 @@
-//! The gauges: sums over all shoots, so that their number does not grow with that of the shoots,
-//! unless flags want it.
+//! The gauges: sums over all shoots, so that their number does not grow with that of the shoots.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -126,11 +125,7 @@ impl Collector for ShootStatuses {
             none_of(Ownership::VARIANTS)
                 .chain(standings.iter().map(|standing| (standing.into(), 1))),
         )?;
-        encode_weak_protection(&mut gauges, &table.probed)?;
-        if self.per_shoot {
-            encode_shoots(&mut gauges, &table.probed, now)?;
-        }
-        Ok(())
+        encode_weak_protection(&mut gauges, &table.probed)
     }
 }
 
@@ -146,14 +141,8 @@ fn encode_weak_protection(
         "name",
         missing.map(|resource| (resource.name.as_str(), 1)),
     )?;
-    let outcomes = || probed.values().flat_map(|status| &status.outcome);
-    let lost_zone = outcomes().filter(|outcome| !outcome.lost_zones.is_empty());
-    gauges.single(
-        "dwd_lost_zone_shoots",
-        "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.",
-        lost_zone.count() as f64,
-    )?;
-    let short = outcomes().filter(|outcome| outcome.finding.grace.is_too_short());
+    let outcomes = probed.values().flat_map(|status| &status.outcome);
+    let short = outcomes.filter(|outcome| outcome.finding.grace.is_too_short());
     gauges.single(
         "dwd_short_grace_shoots",
         "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",
@@ -198,54 +187,6 @@ fn encode_held_down(
         none_of(Verdict::WORDS)
             .chain([(UNKNOWN, 0)])
             .chain(verdicts),
-    )
-}
-
-fn encode_shoots(
-    gauges: &mut Gauges<'_>,
-    probed: &BTreeMap<String, ShootStatus>,
-    now: Moment,
-) -> fmt::Result {
-    let shoots = || {
-        probed
-            .iter()
-            .map(|(name, status)| (("shoot", name.as_str()), status))
-    };
-    gauges.family(
-        "dwd_shoot_leases",
-        "Leases of the last complete probe.",
-        shoots().flat_map(|(shoot, status)| {
-            status
-                .leases()
-                .map(|(state, count)| ([shoot, ("state", state)], count as f64))
-        }),
-    )?;
-    gauges.family(
-        "dwd_shoot_complete_probe_seconds",
-        "Time since the last complete probe.",
-        shoots()
-            .filter(|(_, status)| !status.has_stood_down())
-            .map(|(shoot, status)| ([shoot], seconds(now - status.complete))),
-    )?;
-    gauges.family(
-        "dwd_shoot_lost_zone_leases",
-        "Expired leases of a zone that is lost while its shoot is not.",
-        shoots().flat_map(|(shoot, status)| {
-            let zones = status
-                .outcome
-                .iter()
-                .flat_map(|outcome| &outcome.lost_zones);
-            zones.map(move |lost| ([shoot, ("zone", lost.zone.as_str())], lost.expired as f64))
-        }),
-    )?;
-    gauges.family(
-        "dwd_shoot_held_down_seconds",
-        "For how long a resource has been held down.",
-        shoots().flat_map(|(shoot, status)| {
-            status.held_down.iter().map(move |(resource, since)| {
-                (([shoot], resource_labels(resource)), seconds(now - *since))
-            })
-        }),
     )
 }
 

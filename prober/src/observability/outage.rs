@@ -201,7 +201,7 @@ impl ShootHistory {
         let is_up = marks.and_then(|dependent| match dependent.state() {
             DependentState::Present(observed) => Some(observed.replicas > 0),
             DependentState::Absent => Some(false),
-            DependentState::NoSuchKind | DependentState::Unknown => None,
+            DependentState::Unscalable(_) | DependentState::Unknown => None,
         });
         self.marking.follow(is_up, now);
     }

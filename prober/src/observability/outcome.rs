@@ -7,11 +7,9 @@ use chrono::TimeDelta;
 use prober_core::judgement::{CountedLease, Finding};
 use prober_core::lease::LeaseState;
 use prober_core::moment::Moment;
-use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 use super::seconds;
-use super::zones::{LostZone, lost};
 
 /// Most leases that are shown of a shoot: more would be read by nobody, and thousands of shoots may
 /// be down at once.
@@ -24,8 +22,6 @@ pub(crate) struct ProbeOutcome {
     pub leases: Vec<SeenLease>,
     /// Last renewals of all that count and were silent for the whole grace then.
     pub overdue: Vec<Moment>,
-    /// Zones that are lost while the shoot is not; nothing is scaled for them.
-    pub lost_zones: Vec<LostZone>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,28 +43,12 @@ pub struct SeenLease {
 }
 
 impl ProbeOutcome {
-    /// Outcome of a probe with the leases that count; `before` is that of the probe before.
-    pub(super) fn new(
-        finding: &Arc<Finding>,
-        counted: &[CountedLease<'_>],
-        before: Option<&Self>,
-    ) -> Self {
-        let lost_zones = match finding.verdict {
-            Verdict::ScaleDown => Vec::new(),
-            _ => lost(counted),
-        };
-        // A probe that was not answered leaves for a moment undecided which leases are expired: no
-        // zone is back for that.
-        let may_be_lost = finding.tally.undecided > 0 && finding.verdict != Verdict::ScaleDown;
-        let lost_zones = match before {
-            Some(before) if may_be_lost && lost_zones.is_empty() => before.lost_zones.clone(),
-            _ => lost_zones,
-        };
+    /// Outcome of a probe with the leases that count.
+    pub(super) fn new(finding: &Arc<Finding>, counted: &[CountedLease<'_>]) -> Self {
         Self {
             finding: Arc::clone(finding),
             leases: oldest(counted),
             overdue: overdue(finding, counted),
-            lost_zones,
         }
     }
 }
@@ -93,3 +73,6 @@ fn oldest(counted: &[CountedLease<'_>]) -> Vec<SeenLease> {
     };
     leases.into_iter().map(seen).collect()
 }
+
+#[cfg(test)]
+mod tests;

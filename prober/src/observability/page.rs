@@ -9,7 +9,7 @@ use super::age_bar::age_bar;
 use super::facts::{Fact, due, lease_cells};
 use super::in_seconds;
 use super::outage::Outage;
-use super::status::{Found, ProberStatus, RefusedSetting, ShootEntry, ShownDependent};
+use super::status::{Found, ProberStatus, ShootEntry, ShownDependent};
 
 /// Longer lists are behind a summary.
 const FOLD: usize = 30;
@@ -44,7 +44,6 @@ fn body(status: &ProberStatus) -> Markup {
         @if let Some(what) = &status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
         @for right in &status.missing_rights { p.note { "The right to " (right) " is missing: what needs it could not be scaled in an outage." } }
         @if status.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
-        @for RefusedSetting { namespace, problem } in &status.refused { p.note { "Refused in the namespace " (namespace) ": " (problem) } }
         (tiles(status))
         @if !troubled.is_empty() {
             h2 { "What needs attention" }

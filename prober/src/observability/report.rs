@@ -232,20 +232,14 @@ impl AgentReporter {
             .probes
             .complete(finding.nodes_known, took);
         let counted = context.shoot.counted_leases();
-        let (outcome, before, failure) = self.status.update(|status| {
+        let (before, failure) = self.status.update(|status| {
             let before = status.outcome.take();
-            let outcome = Arc::new(ProbeOutcome::new(finding, &counted, before.as_deref()));
             status.complete = now;
-            status.outcome = Some(Arc::clone(&outcome));
-            (Some(outcome), before, status.failure.take())
+            status.outcome = Some(Arc::new(ProbeOutcome::new(finding, &counted)));
+            (before, status.failure.take())
         });
-        let Some(outcome) = outcome else { return };
         if failure.is_some() {
             tracing::info!("probes are complete again");
-        }
-        let zones = lost_zones(&outcome);
-        if !zones.is_empty() && before.as_deref().map(lost_zones).as_ref() != Some(&zones) {
-            tracing::warn!(zones, "zones are lost, nothing is scaled for them");
         }
         let (grace, before) = (
             finding.grace,
@@ -344,7 +338,7 @@ impl ShootContext {
         let now = must.filter(is_missing).map(|(_, known)| &known.resource);
         let now: Vec<&ResourceRef> = now.collect();
         for resource in now.iter().filter(|resource| !missing.contains(resource)) {
-            tracing::warn!(%resource, "resource does not exist, so an outage would find it unprotected; the config does not call it optional");
+            tracing::warn!(%resource, "resource does not exist or cannot be scaled, so an outage would find it unprotected; the config does not call it optional");
         }
         *missing = now.into_iter().cloned().collect();
     }
@@ -488,10 +482,6 @@ impl ShootContext {
     fn wall(&self) -> DateTime<Utc> {
         self.shared.clock.wall(self.shared.clock.now())
     }
-}
-
-fn lost_zones(outcome: &ProbeOutcome) -> String {
-    list(outcome.lost_zones.iter().map(|lost| &lost.zone))
 }
 
 #[cfg(test)]

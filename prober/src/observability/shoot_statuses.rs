@@ -34,8 +34,6 @@ const IN_ALL: usize = 500;
 #[derive(Clone, Debug)]
 pub struct ShootStatuses {
     pub clock: Clock,
-    /// True if metrics distinguish shoots.
-    pub per_shoot: bool,
     pub(super) table: Arc<Mutex<StatusTable>>,
     pub owners: OwnerRecords,
 }
@@ -122,12 +120,10 @@ impl From<&ClusterState> for ShootState {
 }
 
 impl ShootStatuses {
-    /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number
-    /// grows with the shoots'.
-    pub(crate) fn new(clock: Clock, per_shoot: bool) -> Self {
+    /// Empty.
+    pub(crate) fn new(clock: Clock) -> Self {
         Self {
             clock,
-            per_shoot,
             table: Arc::default(),
             owners: OwnerRecords::default(),
         }

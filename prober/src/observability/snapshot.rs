@@ -14,7 +14,7 @@ use super::in_seconds;
 use super::outcome::ProbeOutcome;
 use super::settings::ShownOption;
 use super::shoot_statuses::{ShootState, ShootStatus, ShootStatuses};
-use super::status::{Found, ProbeStatus, ProberStatus, RefusedSetting, ShootEntry, ShownDependent};
+use super::status::{Found, ProbeStatus, ProberStatus, ShootEntry, ShownDependent};
 use super::waits::{ShownWait, reason};
 use super::why::{self, Condition};
 use crate::clock::Clock;
@@ -54,17 +54,10 @@ impl Seed {
     /// Returns what the seed shows besides its shoots.
     pub(crate) fn status(&self, config: &Config) -> ProberStatus {
         let settings = self.seed_options(config);
-        let refused = self.refused().into_iter();
         ProberStatus {
             unknown: self.unknown().map(Into::into),
             missing_rights: self.missing_rights.all(),
             settings: settings.iter().flat_map(ShownOption::overruled).collect(),
-            refused: refused
-                .map(|(namespace, refused)| RefusedSetting {
-                    namespace,
-                    problem: refused.to_string(),
-                })
-                .collect(),
             config: config::to_json(config),
             ..ProberStatus::default()
         }
@@ -212,7 +205,6 @@ impl Found {
                 .map(|(&reason, &count)| (reason.into(), count))
                 .collect(),
             leases: outcome.leases.clone(),
-            lost_zones: outcome.lost_zones.clone(),
         }
     }
 }

@@ -22,7 +22,6 @@ use super::shoot_statuses::{Failure, ShootState};
 use super::tone::Tone;
 use super::waits::ShownWait;
 use super::why::Condition;
-use super::zones::LostZone;
 use crate::owner_records::OwnerStatus;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,17 +40,9 @@ pub struct ProberStatus {
     pub outages: Vec<Outage>,
     /// Settings by annotations on `garden`, for all shoots.
     pub settings: Vec<ShownOption>,
-    /// Annotations on namespaces that cannot be read.
-    pub refused: Vec<RefusedSetting>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusedSetting {
-    pub namespace: String,
-    pub problem: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -151,9 +142,6 @@ pub struct Found {
     /// Oldest leases that counted, oldest first; empty while nodes do not matter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<SeenLease>,
-    /// Zones that are lost while the shoot is not; nothing is scaled for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost_zones: Vec<LostZone>,
 }
 
 /// Reason why a shoot needs attention.
@@ -208,11 +196,6 @@ impl ShootEntry {
                 verdict == Some(Verdict::ScaleDown),
                 "in an outage",
                 Tone::Bad,
-            ),
-            (
-                found.is_some_and(|found| !found.lost_zones.is_empty()),
-                "with a lost zone",
-                Tone::Warn,
             ),
             (
                 found.is_some() && !self.names(Condition::Missing).is_empty(),

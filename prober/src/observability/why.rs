@@ -20,7 +20,7 @@ pub enum Condition {
     Absent,
     /// It does not exist, though it must.
     Missing,
-    NoSuchKind,
+    Unscalable,
     /// It could not be read, so that it may be held down or not.
     #[serde(other)]
     Unknown,
@@ -30,7 +30,7 @@ impl Condition {
     pub(super) fn of(dependent: &Dependent, state: &DependentState) -> Self {
         match state {
             DependentState::Unknown => Self::Unknown,
-            DependentState::NoSuchKind => Self::NoSuchKind,
+            DependentState::Unscalable(_) => Self::Unscalable,
             DependentState::Absent if dependent.optional => Self::Absent,
             DependentState::Absent => Self::Missing,
             DependentState::Present(observed) if observed.marks.ignored => Self::Ignored,
@@ -44,7 +44,7 @@ impl Condition {
     pub(super) fn is_missing(dependent: &Dependent, state: &DependentState) -> bool {
         match Self::of(dependent, state) {
             Self::Missing => true,
-            Self::NoSuchKind => !dependent.optional,
+            Self::Unscalable => !dependent.optional,
             _ => false,
         }
     }
@@ -57,8 +57,8 @@ pub(super) fn dependent(
     restore_only_held_down: bool,
 ) -> String {
     let observed = match state {
-        DependentState::NoSuchKind => {
-            return "its kind does not exist or cannot be scaled on this seed: it is not protected".into();
+        DependentState::Unscalable(why) => {
+            return format!("it cannot be scaled ({why}): it is not protected");
         }
         DependentState::Unknown => return "it could not be read".into(),
         DependentState::Absent if dependent.optional => return "it does not exist, which is no error since it is optional".into(),

@@ -56,7 +56,7 @@ impl Seed {
             let mut granted = BTreeSet::new();
             for _ in 0..FORGOTTEN_AFTER {
                 let dependents = self.dependents();
-                let wanted = dependents.iter().flat_map(|dependent| dependent.rights());
+                let wanted = dependents.iter().filter_map(|dependent| dependent.right());
                 let wanted = wanted.collect();
                 self.missing_rights
                     .ask(&self.client, wanted, &mut granted)

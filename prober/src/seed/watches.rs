@@ -6,7 +6,7 @@ use common::view::Key;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use prober_core::config::{Config, Dependent};
-use prober_core::options::{Overrides, Refused};
+use prober_core::options::Overrides;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,13 +41,8 @@ impl SeedWatches {
 
 impl Seed {
     /// Starts the watches, which go on until they are ended. Clusters that may have changed go to
-    /// `clusters`; `report` is called for each annotation on a namespace that is newly refused.
-    pub fn watch(
-        &self,
-        config: &Config,
-        clusters: Option<mpsc::Sender<Key>>,
-        report: impl Fn(&str, &Refused) + Send + 'static,
-    ) -> SeedWatches {
+    /// `clusters`.
+    pub fn watch(&self, config: &Config, clusters: Option<mpsc::Sender<Key>>) -> SeedWatches {
         let (changes, changed) = mpsc::channel(CHANGES);
         let (mut tasks, ended) = (JoinSet::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&self.clusters).run(
@@ -70,10 +65,15 @@ impl Seed {
         let overrides = move |namespace: PrunedNamespace| {
             let (name, overrides) = (namespace.name_any(), Overrides::of(namespace.annotations()));
             let before = known.get("", &name).unwrap_or_default();
-            let refused = overrides.refused.iter();
-            refused
-                .filter(|refused| !before.refused.contains(refused))
-                .for_each(|refused| report(&name, refused));
+            for refused in &overrides.refused {
+                if !before.refused.contains(refused) {
+                    tracing::error!(
+                        namespace = name,
+                        refused,
+                        "invalid annotation ignored, using the inherited value"
+                    );
+                }
+            }
             (!overrides.is_empty()).then_some(overrides)
         };
         // All of them also for a single shoot: what `garden` says holds for each.
@@ -132,11 +132,8 @@ impl Seed {
             if !dependents.iter().any(|view| view.resource == *resource) {
                 let view =
                     DependentView::new(resource.clone(), &self.unreadable, ended.child_token());
-                tasks.spawn(Arc::clone(&view).run(
-                    self.client.clone(),
-                    self.watch_scope.clone(),
-                    changes.clone(),
-                ));
+                let client = self.client.clone();
+                tasks.spawn(view.run(client, &self.watch_scope, changes.clone()));
                 dependents.push(view);
             }
         }

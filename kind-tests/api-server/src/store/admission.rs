@@ -6,7 +6,7 @@ use crate::{
     object::{StoredObject, merge, metadata},
     requests::Record,
     resource::Resource,
-    status::{ApiError, bad_request, conflict, immutable_uid, other_uid, without_version},
+    status::{ApiError, bad_request, conflict, immutable_uid, without_version},
 };
 
 /// What clients cannot change.
@@ -36,11 +36,6 @@ pub(super) fn admit(
     };
     let (name, is) = (old.metadata("name"), old.metadata("uid"));
     let other = Some(metadata(new, "uid")).filter(|uid| !uid.is_empty() && *uid != is);
-    let is_scale = client.resource.ends_with("/scale");
-    // A patch of a custom resource's scale may name any UID.
-    if let Some(other) = other.filter(|_| is_scale && !resource.custom) {
-        return Err(conflict(resource, name, &other_uid(other, is)));
-    }
     let version = metadata(new, "resourceVersion");
     if version.is_empty() && client.verb == "update" {
         return Err(without_version(resource, name));
@@ -49,7 +44,7 @@ pub(super) fn admit(
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(conflict(resource, name, why));
     }
-    if let Some(other) = other.filter(|_| !is_scale) {
+    if let Some(other) = other {
         return Err(immutable_uid(resource, name, other));
     }
     if resource.status {
@@ -85,7 +80,7 @@ pub(super) fn set_defaults(resource: &Resource, value: &mut Value) {
             merge(value, &json!({"metadata": {key: null}}));
         }
     }
-    if resource.scale && !resource.custom && value["spec"]["replicas"].is_null() {
+    if resource.replicas && value["spec"]["replicas"].is_null() {
         merge(value, &json!({"spec": {"replicas": 1}}));
     }
 }

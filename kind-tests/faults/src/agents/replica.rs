@@ -79,10 +79,7 @@ impl AgentReplica {
             AgentKind::Prober => gardener::seed_prober(),
             AgentKind::Weeder => gardener::seed_weeder(),
         };
-        let stores = Rule::new(
-            "get,list,watch,update,patch",
-            "stores.example.org,stores.example.org/scale",
-        );
+        let stores = Rule::new("get,list,watch,patch", "stores.example.org");
         // The same rights under a name of its own, so that the log of requests tells replicas apart.
         User {
             name: self.name.to_owned(),

@@ -25,6 +25,6 @@ fn status_shows_what_is_so() {
         ("a controller that is missing, before an outage",
          r#"others kcm gone; prober; probes 3; metric dwd_missing_resources{name="kube-controller-manager"} 1; status /shoots/0/dependents/0/name "kube-controller-manager"; status /shoots/0/dependents/0/condition "missing"; page / 200 What needs attention; page / 200 it does not exist, though it must"#),
         ("a missing right, before an outage",
-         r#"only get,list,watch deployments.apps,stores.example.org,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud; prober; metric dwd_missing_rights 3; status /missingRights/0 "patch deployments.apps cluster-autoscaler"; page / 200 The right to patch deployments.apps kube-controller-manager is missing; found ForbiddenRequests"#),
+         r#"only get,list,watch deployments.apps,stores.example.org,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud; prober; metric dwd_missing_rights 4; status /missingRights/0 "patch deployments.apps cluster-autoscaler"; page / 200 The right to patch deployments.apps kube-controller-manager is missing; found ForbiddenRequests"#),
     ]);
 }

@@ -87,7 +87,7 @@ fn every_query_finds_data() -> Result<()> {
         let [prober, weeder] =
             [&*quick(), AgentKind::Weeder.config()].map(serde_saphyr::from_str::<Value>);
         let values = format!(
-            "monitoring: {{enabled: true}}\nprober: {{extraArgs: [--metrics-per-shoot], config: {}}}\nweeder: {{config: {}}}",
+            "monitoring: {{enabled: true}}\nprober: {{config: {}}}\nweeder: {{config: {}}}",
             prober?, weeder?
         );
         let objects = chart(&values)?;

@@ -19,7 +19,7 @@ use crate::tools::{CHART, overlay};
 /// | `refused NAME N TEXT` | runs command N of the next block of this page, which is to end with this error |
 /// | `prints TEXT` | which the page before has printed |
 /// | `$ COMMAND` | runs a command soon; what is indented belongs to it |
-/// | `cut`, `cut 0 1`, `heal` | nodes lose the way to the API server and find it again |
+/// | `cut`, `heal` | nodes lose the way to the API server and find it again |
 /// | `down NAME=N`, `up NAME=N` | waits until Deployments are held down from so many replicas, or have them back |
 /// | `start AGENT N`, `probed`, `suspend leader`, `resume`, `restart seed` | as said |
 const STORY: &str = r#"
@@ -44,30 +44,6 @@ page ClockSkew 1
 page docs/run-books/README 2
 $ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause=true
 page PauseForgotten 2
-
-# Two of five nodes are cut off, which are a zone.
-$ echo '
-    apiVersion: apiextensions.k8s.io/v1
-    kind: CustomResourceDefinition
-    metadata: {name: machinedeployments.machine.sapcloud.io}
-    spec:
-      group: machine.sapcloud.io
-      names: {plural: machinedeployments, singular: machinedeployment, kind: MachineDeployment}
-      scope: Namespaced
-      versions:
-      - name: v1alpha1
-        served: true
-        storage: true
-        schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-    ---
-    {apiVersion: machine.sapcloud.io/v1alpha1, kind: MachineDeployment, metadata: {name: workers, namespace: NAMESPACE}}
-    ' | kubectl apply -f -
-$ kubectl --kubeconfig SHOOT label nodes --all --overwrite topology.kubernetes.io/zone=b
-$ kubectl --kubeconfig SHOOT label --overwrite $(kubectl --kubeconfig SHOOT get nodes -o name | head -2) topology.kubernetes.io/zone=a
-$ kubectl -n NAMESPACE label machines --all name=MACHINEDEPLOYMENT
-cut 0 1
-page ZoneLost 2
-heal
 
 # A controller that the config names is missing, in an outage too. Then all Machines but one fail.
 $ kubectl -n NAMESPACE delete deployment kube-controller-manager
@@ -327,11 +303,7 @@ async fn play(site: &mut Site, step: &str, printed: &mut String) -> Result<()> {
             let command = rest.replace('\r', "\n");
             eventually(&command, async || site.run(&command).await).await?;
         }
-        ("cut", [""]) => shoot.nodes.cut_all(),
-        ("cut", nodes) => {
-            let nodes = nodes.iter().map(|node| node.parse());
-            shoot.nodes.cut(nodes.collect::<Result<Vec<_>, _>>()?);
-        }
+        ("cut", _) => shoot.nodes.cut_all(),
         ("probed", _) => shoot.after_probes(2).await?,
         ("heal", _) => shoot.nodes.heal_all(),
         ("down", _) => shoot.held_down(&replicas.collect::<Vec<_>>()).await?,

@@ -19,9 +19,9 @@ const TAKEN_OVER: &str = "
   Deployment watchdog-prober pod/nodeSelector: {pool: p}
   Deployment watchdog-weeder pod/tolerations: [{operator: Exists}]
   Deployment watchdog-weeder pod/priorityClassName: null
-- values: {prober: {extraArgs: [--metrics-per-shoot], logLevel: debug}}
+- values: {prober: {extraArgs: [--dry-run], logLevel: debug}}
   Deployment watchdog-prober container/command/5: --zap-log-level=debug
-  Deployment watchdog-prober container/command/7: --metrics-per-shoot
+  Deployment watchdog-prober container/command/7: --dry-run
 - values: {monitoring: {enabled: true, labels: {prometheus: ours}, runBooks: 'https://git.example.org/'}}
   PrometheusRule watchdog metadata/labels/prometheus: ours
   PrometheusRule watchdog spec/groups/0/rules/0/annotations/runbook_url:

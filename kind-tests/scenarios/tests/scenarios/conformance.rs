@@ -64,7 +64,6 @@ spec:
     storage: true
     subresources:
       status: {}
-      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
     schema:
       openAPIV3Schema:
         type: object

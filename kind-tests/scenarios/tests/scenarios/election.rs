@@ -24,11 +24,10 @@ const LEASE: &str = "dwd-prober-leader-election";
 const DURATION: TimeDelta = TimeDelta::seconds(6);
 const DEADLINE: TimeDelta = TimeDelta::seconds(4);
 /// Longer than anything is waited for here: what happens has not waited for any of them.
-const SLOW: [&str; 4] = [
+const SLOW: [&str; 3] = [
     "--leader-elect-lease-duration=1200s",
     "--leader-elect-renew-deadline=900s",
     "--leader-elect-retry-period=400s",
-    "--metrics-per-shoot",
 ];
 
 /// Waits until an agent says that it leads; its identity.

@@ -39,6 +39,13 @@ apiVersion: {SCALER}
 kind: Scaler
 metadata: {{name: unset, namespace: {namespace}}}
 spec: {{}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: daemons, namespace: {namespace}}}
+spec:
+  selector: {{matchLabels: {{app: daemons}}}}
+  template: {{metadata: {{labels: {{app: daemons}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}
 "
             ))
             .await?;
@@ -49,8 +56,7 @@ spec: {{}}
             // There is no such kind, which harms no other on the way down, and none before it on
             // the way up.
             dependent("apps/v1", "Depoyment", "nobody", 3, 0),
-            // A GET of the scale of a custom resource whose spec.replicas is unset answers 500,
-            // and a DaemonSet has no scale.
+            // A custom resource whose spec.replicas is unset, and a DaemonSet, which has none.
             dependent(SCALER, "Scaler", "unset", 0, 0),
             dependent("apps/v1", "DaemonSet", "daemons", 0, 0),
         ];

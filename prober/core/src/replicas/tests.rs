@@ -187,8 +187,7 @@ proptest! {
     #[test]
     fn half_a_scale_is_completed(found in any_observed()) {
         prop_assume!(!found.marks.ignored && found.replicas > 0);
-        // Kinds with a scale subresource take two writes. On the way down the annotations come
-        // first.
+        // A Go replica takes two writes. On the way down its annotations come first.
         let write = scale_down(&found, true).expect("a write");
         let half = after(&found, Some(Write { replicas: None, ..write }));
         prop_assert_eq!(down(&half), down(&found), "still ill: finished");

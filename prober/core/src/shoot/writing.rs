@@ -413,10 +413,7 @@ impl Shoot {
     ) -> Result<Option<PlannedWrite>, Refusal> {
         match self.dependents[id].state() {
             DependentState::Unknown => Err(Refusal::SeedUnknown),
-            DependentState::NoSuchKind => {
-                let resource = self.dependents[id].resource.clone();
-                Err(Refusal::NoSuchKind(resource))
-            }
+            DependentState::Unscalable(why) => Err(Refusal::Unscalable(*why)),
             DependentState::Absent if self.config.dependent(id).optional => Ok(None),
             DependentState::Absent => Err(Refusal::NotFound),
             DependentState::Present(_) => Ok(self.intends(id, direction, scope, cx.env, cx.now)),

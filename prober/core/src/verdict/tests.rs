@@ -9,14 +9,13 @@ use super::*;
 use crate::tests::scene::{JUDGED, at, book, criteria, number, table};
 
 impl NodeTraits {
-    /// `foreign`, `pool=w1`, `zone=z`, `Ready=True`, `InPlaceUpdate=True/UpdateFailed`.
+    /// `foreign`, `pool=w1`, `Ready=True`, `InPlaceUpdate=True/UpdateFailed`.
     pub fn of(words: &str) -> Self {
         let mut traits = Self::default();
         for word in words.split_whitespace() {
             match word.split_once('=') {
                 None => traits.note_annotation(NOT_MANAGED_BY_MCM),
                 Some(("pool", pool)) => traits.note_label(POOL_LABEL, pool),
-                Some(("zone", zone)) => traits.note_label(ZONE_LABEL, zone),
                 Some((kind, status)) => {
                     let (status, reason) = status.split_once('/').unwrap_or((status, ""));
                     traits.note_condition(NodeCondition {
@@ -77,7 +76,7 @@ fn node_is_excluded_by_its_traits() {
         assert_eq!(shown(false), unbacked, "{words}, no Machine");
     }
     // Most conditions of a node are False.
-    assert_eq!(NodeTraits::of("Ready=False zone=z").conditions, []);
+    assert_eq!(NodeTraits::of("Ready=False").conditions, []);
 }
 
 #[test]
@@ -206,15 +205,5 @@ proptest! {
         let settled = scale_up(&dependent, Scope::All, only_held_down).is_none();
         prop_assert!(nodes_matter(allowed, settled) || write(allowed) == write(always));
         prop_assert!(always.candidates <= allowed.candidates && always.expired <= allowed.expired);
-    }
-}
-
-#[test]
-fn forged_label_is_no_zone() {
-    let long = "x".repeat(64);
-    for label in [&*long, "scale_up:", "", "z\u{fc}rich"] {
-        // As if there were no label.
-        let traits = NodeTraits::of(&format!("pool=worker zone={label}"));
-        assert_eq!(traits.failure_zone(), Some("worker"), "{label}");
     }
 }

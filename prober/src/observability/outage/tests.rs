@@ -140,13 +140,11 @@ impl RecordedShoot {
                 Verdict::HoldUndecided => LeaseState::Undecided,
                 _ => LeaseState::Expired,
             };
-            let (failure_zone, skew) = (None, TimeDelta::zero());
             CountedLease {
                 node,
-                failure_zone,
                 age,
                 state,
-                skew,
+                skew: TimeDelta::zero(),
             }
         });
         let leases: Vec<_> = leases.collect();
@@ -157,7 +155,7 @@ impl RecordedShoot {
             nodes_known: true,
             ..found
         };
-        self.outcome = Some(ProbeOutcome::new(&Arc::new(finding), &leases, None));
+        self.outcome = Some(ProbeOutcome::new(&Arc::new(finding), &leases));
     }
 
     /// A write is answered.

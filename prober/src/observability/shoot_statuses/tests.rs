@@ -10,7 +10,7 @@ use crate::tests::CONFIG;
 
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_has_stood_down_is_never_overdue() {
-    let statuses = ShootStatuses::new(Clock::start(), false);
+    let statuses = ShootStatuses::new(Clock::start());
     statuses.set_state("shoot--a--b", Some(ShootState::Probed));
     let handle = statuses.register("shoot--a--b".into(), Moment::START);
     let config = config::parse(CONFIG).expect("a config").config;
@@ -58,7 +58,7 @@ fn outage(namespace: &str, began: &str) -> Outage {
 
 #[tokio::test(start_paused = true)]
 async fn one_shoot_keeps_its_last_outages_and_all_together_no_more_than_the_whole() {
-    let statuses = ShootStatuses::new(Clock::start(), false);
+    let statuses = ShootStatuses::new(Clock::start());
     let handle = statuses.register("loud".into(), Moment::START);
     handle.keep(outage("quiet", "2026-01-01T00:00:00Z"));
     for minute in 10..10 + PER_SHOOT + 3 {

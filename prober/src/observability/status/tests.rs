@@ -12,10 +12,9 @@ const WELL: &str = r#"{
 
 /// What is otherwise, and why that needs attention, the most urgent first.
 #[rustfmt::skip]
-const CONCERNS: [(&str, &str, &str); 14] = [
+const CONCERNS: [(&str, &str, &str); 13] = [
     ("running", "held_down", "held down"),
     ("scale_up", "scale_down", "in an outage"),
-    (r#""excluded": {}"#, r#""excluded": {}, "lostZones": [{"zone": "a", "candidates": 2, "expired": 2}]"#, "with a lost zone"),
     ("running", "missing", "without a controller that the config names"),
     (r#""overdue": false"#, r#""overdue": true"#, "probes overdue"),
     (r#""overdue": false"#, r#""overdue": false, "failure": {"stage": "leases", "category": "timeout", "message": "", "failedProbes": 1, "since": "2026-01-02T03:00:00Z"}"#, "probes failing"),

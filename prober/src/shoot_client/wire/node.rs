@@ -133,13 +133,12 @@ impl ItemList for NodeList {
 }
 
 fn size(traits: &NodeTraits) -> usize {
-    let labels = [traits.pool.as_deref(), traits.zone.as_deref()];
-    let labels = labels.into_iter().flatten().map(str::len);
+    let pool = traits.pool.iter().map(String::len);
     let conditions = traits
         .conditions
         .iter()
         .map(|condition| condition.kind.len() + condition.status.len() + condition.reason.len());
     size_of::<NodeTraits>()
         + traits.conditions.capacity() * size_of::<NodeCondition>()
-        + labels.chain(conditions).sum::<usize>()
+        + pool.chain(conditions).sum::<usize>()
 }

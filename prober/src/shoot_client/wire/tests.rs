@@ -127,7 +127,7 @@ fn of_a_node_what_makes_it_count_is_read_and_kept_once() {
     // not known any amount is skipped.
     let long = "x".repeat(300_000);
     let node = wire(&format!(
-        "2{{1{{1'n1' 11{{1'{long}' 2'a'}} 11{{1'worker.gardener.cloud/pool' 2'w1'}} 11{{1'topology.kubernetes.io/zone' 2'a'}} \
+        "2{{1{{1'n1' 11{{1'{long}' 2'a'}} 11{{1'worker.gardener.cloud/pool' 2'w1'}} \
          12{{1'last-applied' 2'{long}'}} 12{{1'node.machine.sapcloud.io/not-managed-by-mcm' 2''}}}} 2{{3'local'}} \
          3{{1{{1'cpu' 2{{1'4'}}}} 4{{1'InPlaceUpdate' 2'True' 3{{1:5}} 5'UpdateFailed' 6'long'}}}}}}"
     ));
@@ -145,7 +145,6 @@ fn of_a_node_what_makes_it_count_is_read_and_kept_once() {
     };
     let traits = NodeTraits {
         pool: Some("w1".to_owned()),
-        zone: Some("a".to_owned()),
         not_managed_by_mcm: true,
         conditions: vec![condition],
     };

@@ -8,6 +8,7 @@
 
 use super::timeline::{Api, FAILS, SILENT_FROM, Timeline, healthy};
 use super::*;
+use crate::replicas::Unscalable;
 use crate::tests::scene::span;
 
 /// Tells stories, a line each: what it is about, the story, and what comes of it.
@@ -161,7 +162,7 @@ impl Timeline {
             ["refuse", name] => self.seed.refused.push(id(name)),
             [name, "unknown"] => self.env.dependents[id(name).0] = DependentState::Unknown,
             [name, "missing"] => self.env.dependents[id(name).0] = DependentState::Absent,
-            [name, "of", "no", "kind"] => self.env.dependents[id(name).0] = DependentState::NoSuchKind,
+            [name, "unscalable"] => self.env.dependents[id(name).0] = DependentState::Unscalable(Unscalable::NoReplicas),
             [name, state @ ..] => self.show(id(name), |observed| put(observed, state)),
             [] => unreachable!("an empty change"),
         }
