@@ -43,9 +43,9 @@ const LINES: &str = "\
 1 | prober --config-file=/no/such --zap-encoder=CONSOLE --zap-devel=true | \"ignored\":\"--zap-encoder --zap-devel\"
 1 | prober --config-file=/no/such --zap-time-encoding=nanos | \"ignored\":\"--zap-time-encoding\"
 1 | prober --config-file=/no/such | \"level\":\"ERROR\"
-1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | values.yaml: 2 errors
-1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | kubeConfigSecretName: missing
-1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | dependentResourceInfos: missing
+1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | values.yaml: kubeConfigSecretName
+1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | expected the name of a Secret
+1 | prober --config-file=deploy/helm/dependency-watchdog/values.yaml | dependentResourceInfos: []: expected
 1 | prober --config-file=config/prober.yaml --kube-api-qps=-1 | --kube-api-qps=-1
 1 | prober --config-file=config/prober.yaml --kubeconfig=/no/such | /no/such
 1 | weeder --config-file=config/weeder.yaml --concurrent-reconciles=4 --kubeconfig=/no/such | /no/such";

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::CommandFactory;
-use common::document::{ConfigError, FieldError, Loaded};
+use common::document::{Loaded, Problems};
 use common::flags::AgentArgs;
-use prober_core::config::Config;
-use serde_json::Value;
-use weeder::config::file::File;
+use prober_core::config::{Config, Dependent, OwnerCheck, ScaleInfo};
+use serde_json::{Value, json};
 
 fn file(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -61,15 +60,49 @@ fn the_table_of_flags_is_that_of_the_program() {
     assert_eq!(table("docs/swap-image.md", "## Flags", 1).1, defaults);
 }
 
-/// Last parts of the paths of what is missing in these files.
-fn missing<T>(
-    files: [&str; 2],
-    parse: fn(&str) -> Result<Loaded<T>, ConfigError>,
-) -> BTreeSet<String> {
-    let errors = files.iter().filter_map(|file| parse(file).err());
-    let fields = errors.flat_map(|error| error.fields().to_vec());
-    let key = |error: FieldError| error.field.rsplit('.').next().map(str::to_owned);
-    fields.filter_map(key).collect()
+/// A config of nothing but defaults.
+fn defaults<T: serde::de::DeserializeOwned>() -> T {
+    serde_json::from_str("{}").expect("every key has a default")
+}
+
+/// Every key of the prober's file, with its default.
+fn probers_keys() -> Value {
+    let mut config = json!(defaults::<Config>());
+    config["ownerCheck"] = json!(OwnerCheck::default());
+    config["dependentResourceInfos"] = json!([defaults::<Dependent>()]);
+    config
+}
+
+/// Every key of the weeder's file, with its default.
+fn weeders_keys() -> Value {
+    let expression = json!({"key": "", "operator": "", "values": []});
+    let selector = json!({"matchLabels": {}, "matchExpressions": [expression]});
+    json!({
+        "watchDuration": "5m0s",
+        "servicesAndDependantSelectors": {"a": {"podSelectors": [selector]}},
+        "maxDeletionsPerOwner": null,
+    })
+}
+
+#[test]
+fn every_key_is_one_that_the_weeder_reads() {
+    let mut keys = weeders_keys();
+    let expression = json!({"key": "a", "operator": "In", "values": ["b"]});
+    keys["servicesAndDependantSelectors"]["a"]["podSelectors"][0]["matchExpressions"] =
+        json!([expression]);
+    let read = weeder::config::parse(&keys.to_string()).expect("a config");
+    assert_eq!(read.warnings, [""; 0]);
+    let shown = weeder::config::to_json(&read.config);
+    for key in ["watchDuration", "maxDeletionsPerOwner"] {
+        assert_eq!(shown[key], keys[key], "{key}");
+    }
+}
+
+/// Last parts of the paths of what a file of defaults is refused for.
+fn required<T>(files: &[&str], parse: fn(&str) -> Result<Loaded<T>, Problems>) -> BTreeSet<String> {
+    let problems = files.iter().filter_map(|file| parse(file).err()).flatten();
+    let key = |problem: String| Some(problem.split_once(": ")?.0.rsplit('.').next()?.to_owned());
+    problems.filter_map(key).collect()
 }
 
 /// Checks that a table has the keys and defaults of an object of a file, whose lists and objects are
@@ -92,26 +125,27 @@ fn is_documented(of: &str, object: &Value, required: &BTreeSet<String>) {
 
 #[test]
 fn keys_and_defaults_of_the_page_are_those_in_force() {
-    let nested = "ownerCheck: {}\ndependentResourceInfos: [{}, {ref: {}}]";
-    let required = missing(["", nested], prober::config::parse);
-    let every_key = prober::config::to_json(&prober::config::every_key());
+    let nested = "ownerCheck: {}\ndependentResourceInfos: [{}]";
+    let mut probers = required(&["{}", nested], prober::config::parse);
+    probers.extend(["apiVersion", "kind", "name"].map(str::to_owned));
+    let every_key = probers_keys();
     let dependent = &every_key["dependentResourceInfos"][0];
+    let scale = json!(serde_json::from_str::<ScaleInfo>("{}").expect("every key has a default"));
     for (of, object) in [
-        ("prober", &prober::config::to_json(&Config::default())),
+        ("prober", &json!(defaults::<Config>())),
         ("prober ownerCheck", &every_key["ownerCheck"]),
         ("prober dependentResourceInfos", dependent),
         ("prober ref", &dependent["ref"]),
-        ("prober scale", &dependent["scaleUp"]),
-        ("prober scale", &dependent["scaleDown"]),
+        ("prober scale", &scale),
     ] {
-        is_documented(of, object, &required);
+        is_documented(of, object, &probers);
     }
 
-    let nested =
-        "servicesAndDependantSelectors: {a: {}, b: {podSelectors: [{matchExpressions: [{}]}]}}";
-    let required = missing(["", nested], weeder::config::parse);
-    let every_key = serde_json::to_value(File::every_key()).expect("an object");
-    let service = &every_key["servicesAndDependantSelectors"][""];
+    let nested = "servicesAndDependantSelectors: {a: {}}";
+    let mut weeders = required(&["{}", nested], weeder::config::parse);
+    weeders.extend(["key", "operator"].map(str::to_owned));
+    let every_key = weeders_keys();
+    let service = &every_key["servicesAndDependantSelectors"]["a"];
     let selector = &service["podSelectors"][0];
     for (of, object) in [
         ("weeder", &every_key),
@@ -119,7 +153,7 @@ fn keys_and_defaults_of_the_page_are_those_in_force() {
         ("weeder selector", selector),
         ("weeder expression", &selector["matchExpressions"][0]),
     ] {
-        is_documented(of, object, &required);
+        is_documented(of, object, &weeders);
     }
 }
 
@@ -135,8 +169,8 @@ fn page_and_chart_know_every_key() {
             .cloned()
             .collect()
     };
-    let prober = keys(&prober::config::to_json(&prober::config::every_key()));
-    let weeder = keys(&serde_json::to_value(File::every_key()).expect("an object"));
+    let prober = keys(&probers_keys());
+    let weeder = keys(&weeders_keys());
     for (agent, read) in [("prober", &prober), ("weeder", &weeder)] {
         let config = &schema["properties"][agent]["properties"]["config"]["properties"];
         assert_eq!(keys(config), *read, "the chart");

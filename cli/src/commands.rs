@@ -33,7 +33,7 @@ pub(crate) enum Cli {
     /// Show how what is held down would come back, and with --yes bring it back, in order and as it
     /// was
     Restore(RestoreArgs),
-    /// Check a config file: every error and warning with line and column
+    /// Check a config file: what an agent would say of it
     CheckConfig(CheckConfigArgs),
     /// Print a completion script for a shell
     Completions {

@@ -1,6 +1,7 @@
 //! Config that the prober of the seed works by.
 
 use anyhow::Context;
+use common::document::{ConfigError, load};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
@@ -19,21 +20,20 @@ const GARDENERS: &str = include_str!("../../config/prober.yaml");
 /// The config, and where it is from.
 pub(crate) async fn find(client: &Client, args: &SeedArgs) -> anyhow::Result<(Config, String)> {
     if let Some(path) = &args.config_file {
-        return Ok((config::load(path)?.config, path.display().to_string()));
+        return Ok((
+            load(path, config::parse)?.config,
+            path.display().to_string(),
+        ));
     }
-    match within(LIST_TIMEOUT, mounted(client, &args.garden_namespace)).await {
-        Ok((text, from)) => {
-            let loaded = config::parse(&text).with_context(|| from.clone())?;
-            Ok((loaded.config, from))
-        }
-        Err(error) => {
-            let reason = with_causes(error.as_ref());
-            eprintln!("note: {reason}; taking Gardener's config");
-            Ok((
-                config::parse(GARDENERS)?.config,
-                "Gardener's config".to_owned(),
-            ))
-        }
+    let mounted = within(LIST_TIMEOUT, mounted(client, &args.garden_namespace)).await;
+    let (text, file) = mounted.unwrap_or_else(|error| {
+        let reason = with_causes(error.as_ref());
+        eprintln!("note: {reason}; taking Gardener's config");
+        (GARDENERS.to_owned(), "Gardener's config".to_owned())
+    });
+    match config::parse(&text) {
+        Ok(loaded) => Ok((loaded.config, file)),
+        Err(problems) => Err(ConfigError { file, problems }.into()),
     }
 }
 

@@ -6,7 +6,7 @@
 //! words --commands--> prober | weeder -> common::process
 //!                 '-> status | explain --seed--> replicas: what the prober says, else the seed's objects --output--> stdout
 //!                 '-> restore --seed--> the same, and the prober's own machine and writes
-//!                 '-> check-config --> every error with its place
+//!                 '-> check-config --> what an agent would say of a config file
 //!                 '-> completions
 //! ```
 //!

@@ -14,43 +14,41 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::sleep;
 
-use crate::document::{ConfigError, Contents, Loaded};
+use crate::document::{ConfigError, Loaded, Problems, load};
 use crate::events::Events;
 
 /// Interval at which the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the
 /// file.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-pub type Load<T> = fn(&Contents) -> Result<Loaded<T>, ConfigError>;
+pub type Parse<T> = fn(&str) -> Result<Loaded<T>, Problems>;
 
 pub struct ConfigFile<T> {
     path: PathBuf,
-    load: Load<T>,
-    /// Contents read last, good or bad; `None` if they could not be read.
-    read: Option<Contents>,
+    parse: Parse<T>,
+    /// Outcome of the last reading, good or bad.
+    read: Result<Loaded<T>, ConfigError>,
     reloads: Family<[(&'static str, &'static str); 1], Counter>,
     refused: Gauge,
     reporter: Option<(Events, ObjectReference)>,
 }
 
-impl<T> ConfigFile<T> {
+impl<T: Clone + PartialEq> ConfigFile<T> {
     /// Reads the file for the first time.
     ///
     /// # Errors
-    /// When it cannot be read or is wrong; then every wrong field is named.
-    pub fn open(path: &Path, load: Load<T>) -> Result<(T, Self), ConfigError> {
-        let read = Contents::of_regular(path)?;
-        let Loaded { config, warnings } = load(&read)?;
+    /// When it cannot be read or is wrong.
+    pub fn open(path: &Path, parse: Parse<T>) -> Result<(T, Self), ConfigError> {
+        let loaded = load(path, parse)?;
         let file = Self {
             path: path.to_owned(),
-            load,
-            read: Some(read),
+            parse,
+            read: Ok(loaded.clone()),
             reloads: Family::default(),
             refused: Gauge::default(),
             reporter: None,
         };
-        file.warn(warnings);
-        Ok((config, file))
+        Ok((file.warned(loaded), file))
     }
 
     /// Shows in a registry, and by Events about `self_reference`, how changes of the file are met.
@@ -85,24 +83,23 @@ impl<T> ConfigFile<T> {
     pub async fn next(&mut self) -> T {
         loop {
             sleep(POLL_INTERVAL).await;
-            let read = Contents::of_regular(&self.path);
-            if read.as_ref().ok() == self.read.as_ref() {
+            let read = load(&self.path, self.parse);
+            if read == self.read {
                 continue;
             }
-            self.read = None;
-            match read.and_then(|read| (self.load)(self.read.insert(read))) {
+            self.read = read.clone();
+            match read {
                 Ok(loaded) => return self.accept(loaded),
                 Err(error) => self.refuse(&error),
             }
         }
     }
 
-    fn accept(&self, Loaded { config, warnings }: Loaded<T>) -> T {
+    fn accept(&self, loaded: Loaded<T>) -> T {
         self.reloads.get_or_create(&[("result", "taken")]).inc();
         self.refused.set(0);
         tracing::info!(file = %self.path.display(), "config file changed and is applied");
-        self.warn(warnings);
-        config
+        self.warned(loaded)
     }
 
     fn refuse(&self, error: &ConfigError) {
@@ -114,10 +111,12 @@ impl<T> ConfigFile<T> {
         }
     }
 
-    fn warn(&self, warnings: Vec<String>) {
+    /// Returns the config, and logs its warnings.
+    fn warned(&self, Loaded { config, warnings }: Loaded<T>) -> T {
         for warning in warnings {
             tracing::warn!(file = %self.path.display(), "{warning}");
         }
+        config
     }
 }
 
@@ -129,15 +128,15 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::document::parse;
 
-    #[derive(Default, serde::Deserialize, serde::Serialize)]
-    #[serde(default)]
+    #[derive(serde::Deserialize, serde::Serialize)]
     struct Sample {
         number: i32,
     }
 
-    fn number(contents: &Contents) -> Result<Loaded<i32>, ConfigError> {
-        contents.load(&Sample::default(), &[], |sample, _| sample.number)
+    fn number(text: &str) -> Result<Loaded<i32>, Problems> {
+        parse(text, |sample: Sample, _| sample.number)
     }
 
     /// Writes a file as a kubelet does: a folder of its own, to which the link `..data` is turned.
@@ -183,26 +182,5 @@ mod tests {
         assert_eq!(changes(&mut file).await, None);
         turn(folder, "number: 2");
         assert_eq!(changes(&mut file).await, Some(2));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_named_pipe_in_place_of_the_file_is_refused_without_a_wait() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.yaml");
-        std::fs::write(&path, "number: 1").unwrap();
-        let (_, mut file) = ConfigFile::open(&path, number).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(&path).status();
-        assert!(made.unwrap().success());
-        // If one of these opens the pipe, it waits for ever.
-        assert_eq!((changes(&mut file).await, file.refused()()), (None, true));
-        let error = ConfigFile::open(&path, number)
-            .err()
-            .expect("refused")
-            .to_string();
-        assert!(
-            error.ends_with("config.yaml: not a regular file"),
-            "{error}"
-        );
     }
 }

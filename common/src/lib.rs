@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! flags::AgentArgs -> process::run --starts--> an agent
-//! file -> document::Contents -> serde -> (the agent's own config) | ConfigError with every error in it
+//! file -> document -> serde-saphyr -> (the agent's own config) | ConfigError; config_file reads it again and again
 //! tracing -> logging -> JSON lines on stderr
 //! transport: kubeconfigs, TLS and connections to API servers, for seed_client and for shoots; api_failure: what they answer instead
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and

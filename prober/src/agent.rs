@@ -72,7 +72,7 @@ pub async fn run_on(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let clock = Clock::by(host.wall_clock);
-    let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, config::parse)?;
     let mut runtime = AgentRuntime::open(Agent::Prober, &args, LEASE, host.seed).await?;
     let AgentRuntime {
         client,

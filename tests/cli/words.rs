@@ -28,49 +28,28 @@ struct Refused {
     said: Vec<String>,
 }
 
-/// A key that is missing may be one that is misspelt: that is what a warning is for. A manifest and
-/// a file of a former version are known, and whose they are.
+/// A key that is missing may be one that is misspelt, so those that are ignored are shown too.
 const REFUSED: &str = r#"
 - file: |
     kubeConfigSecretName: ''
-    probeInterval: 30
+    probeInterval: 0s
     dependantResourceInfos: []
   said:
-  - "it.yaml:1:23: error: kubeConfigSecretName"
-  - "it.yaml:2:16: error: probeInterval: 30: expected a duration"
-  - "dependentResourceInfos: missing"
-  - "warning: dependantResourceInfos: unknown key, ignored (line 3"
-  - "refused as the prober's config, 1 warning\n"
+  - 'it.yaml: error: kubeConfigSecretName: "": expected the name of a Secret'
+  - 'it.yaml: error: probeInterval: "0s": expected a duration of at least 1s'
+  - "it.yaml: error: dependentResourceInfos: []: expected a list of at least one resource"
+  - "it.yaml: error: dependantResourceInfos: unknown key, ignored"
+  - "it.yaml: refused as the prober's config\n"
+- file: "probeInterval: 30\n"
+  said: ['it.yaml: error: probeInterval: "30": expected a duration like', " at line 1, column 16\n"]
 - file: "a: [\n"
-  said: ["it.yaml: error: unclosed bracket '[' at line 1, column 4\n"]
-- file: |
-    apiVersion: v1
-    kind: ConfigMap
-    data:
-      dep-config.yaml: |
-        servicesAndDependantSelectors: {}
-  said: ['error: it is the manifest of a "ConfigMap"', "refused as the weeder's config, "]
-- file: '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "dependentResourceInfos: []"}}'
-  said: ['error: it is the manifest of a "ConfigMap"', "refused as the prober's config, "]
-- file: |
-    namespace: default
-    services:
-      etcd-main-client:
-        dependantPods: []
-  said:
-  - "warning: services: a key of versions before 1.0, which servicesAndDependantSelectors replaced, ignored (line 3, column 3)"
-  - "refused as the weeder's config, "
-- file: |
-    internalKubeConfigSecretName: a
-    externalKubeConfigSecretName: b
-    dependentResourceInfos: []
-  said:
-  - "warning: internalKubeConfigSecretName: a key of versions before 1.2, which kubeConfigSecretName replaced, ignored (line 1"
-  - "refused as the prober's config, "
+  said: ["unclosed bracket '[' at line 1, column 4\n"]
+- file: "servicesAndDependantSelectors: {}\nservices: {}\n"
+  said: ["error: services: unknown key, ignored\n", "refused as the weeder's config\n"]
 "#;
 
 #[tokio::test]
-async fn check_config_names_every_error_with_its_place_and_takes_gardeners_files() {
+async fn check_config_says_what_an_agent_would_and_takes_gardeners_files() {
     for name in ["prober", "weeder"] {
         let file = project(&format!("config/{name}.yaml"));
         let shown = text(&run(&format!("check-config {file}")).await);

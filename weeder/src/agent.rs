@@ -34,7 +34,7 @@ pub async fn run_on(
     args: AgentArgs,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, config::parse)?;
     let mut runtime = AgentRuntime::open(Agent::Weeder, &args, LEASE, dialer).await?;
     file.report_to(
         &mut runtime.registry,

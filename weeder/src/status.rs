@@ -96,7 +96,7 @@ impl Activity {
         WeederStatus {
             recent: self.0.borrow().clone(),
             config: to_json(config),
-            config_warnings: warnings(config).collect(),
+            config_warnings: warnings(config),
             config_refused,
         }
     }

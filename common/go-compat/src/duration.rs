@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serializer, de};
 
 /// A duration in Go's spelling: nanoseconds, of which there are no more than fit in 63 bits (292
 /// years).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GoDuration(pub Duration);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub struct GoDuration(#[serde(deserialize_with = "deserialize")] pub Duration);
 
 /// Describes the expected text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,8 +87,28 @@ pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S:
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     // One error for all that is no duration, also for what is no text.
     let text = String::deserialize(deserializer).unwrap_or_default();
-    let GoDuration(duration) = text.parse().map_err(de::Error::custom)?;
+    let expected = |error: GoDurationError| de::Error::custom(format!("expected {error}"));
+    let GoDuration(duration) = text.parse().map_err(expected)?;
     Ok(duration)
+}
+
+/// A duration of so many seconds where it is missing or null:
+/// `#[serde(default = "Seconds::<10>::value", with = "Seconds::<10>")]`.
+pub struct Seconds<const DEFAULT: u64>;
+
+impl<const DEFAULT: u64> Seconds<DEFAULT> {
+    pub const fn value() -> Duration {
+        Duration::from_secs(DEFAULT)
+    }
+
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(duration, serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let read = Option::deserialize(deserializer)?;
+        Ok(read.map_or(Self::value(), |GoDuration(duration)| duration))
+    }
 }
 
 #[cfg(test)]

@@ -15,12 +15,11 @@ import (
 
 // answerers are what a question can be about.
 var answerers = map[string]func(json.RawMessage) (any, error){
-	"duration": answering(duration),
-	"prober":   answering(prober),
-	"weeder":   answering(weeder),
-	"query":    answering(query),
-	"list":     answering(list),
-	"shoot":    answering(shoot),
+	"duration":  answering(duration),
+	"selectors": answering(selectors),
+	"query":     answering(query),
+	"list":      answering(list),
+	"shoot":     answering(shoot),
 }
 
 func answering[Asked, Value any](answer func(Asked) (Value, error)) func(json.RawMessage) (any, error) {

@@ -1,6 +1,12 @@
 package main
 
-import "k8s.io/apimachinery/pkg/labels"
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
 
 // textAndPods is a text that selects, and the labels of pods.
 type textAndPods struct {
@@ -27,4 +33,32 @@ func matches(selector labels.Selector, pods []labels.Set) string {
 		}
 	}
 	return string(selected)
+}
+
+type weederConfig struct {
+	ServicesAndDependantSelectors map[string]struct {
+		PodSelectors []*metav1.LabelSelector `json:"podSelectors"`
+	} `json:"servicesAndDependantSelectors"`
+}
+
+// selectors tells for each Service and selector of a weeder's file, as JSON, which of the pods are selected (rule 26).
+func selectors(asked textAndPods) (map[string][]string, error) {
+	var config weederConfig
+	if err := json.Unmarshal([]byte(asked.Text), &config); err != nil {
+		return nil, err
+	}
+	services := map[string][]string{}
+	for name, service := range config.ServicesAndDependantSelectors {
+		if len(service.PodSelectors) == 0 {
+			return nil, fmt.Errorf("%s: podSelectors is empty", name)
+		}
+		for _, selector := range service.PodSelectors {
+			selector, err := metav1.LabelSelectorAsSelector(selector)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			services[name] = append(services[name], matches(selector, asked.Pods))
+		}
+	}
+	return services, nil
 }

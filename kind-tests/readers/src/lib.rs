@@ -10,9 +10,8 @@
 //! Each check compares with a second way to the same result: a round trip, another form of the same
 //! thing, a model of a few lines.
 //!
-//! The Go original reads durations, numbers, config files, label selectors and lists with
-//! libraries of Go and of Kubernetes. Whatever an operator wrote for them must mean the same here
-//! (rules 15 to 21, 26). A difference is a defect of ours, but for those that are decided:
+//! The Go original reads durations, label selectors and lists with libraries of Go and of Kubernetes. Whatever an operator wrote for them must mean the same here
+//! (rules 21, 26). A difference is a defect of ours, but for those that are decided:
 //! each of them is a named exception where the two are compared.
 
 mod campaign;

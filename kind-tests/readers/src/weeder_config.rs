@@ -1,23 +1,24 @@
-//! The weeder's file by `sigs.k8s.io/yaml` and apimachinery's label selectors (rule 26).
+//! The weeder's file, and its selectors by apimachinery's (rule 26).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use anyhow::{Error, Result, bail, ensure};
-use common::document::ConfigError;
+use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 use weeder::config::parse;
 use weeder_core::config::Config;
-use weeder_core::selector::{Selector, is_label_value};
+use weeder_core::selector::Selector;
 
-use crate::config::{agree, read};
-use crate::durations::nanos;
-use crate::yaml::{File, template};
+use crate::config::read;
+use crate::yaml::{file, template};
 use crate::{Choices, GoProgram, ReaderInput};
 
-/// A file.
+/// A file: in many spellings, or the selectors of one Service as JSON.
 #[derive(Debug)]
-pub struct WeederFile(File);
+pub enum WeederFile {
+    Any(String),
+    Selectors(String),
+}
 
 static TEMPLATE: LazyLock<Value> =
     LazyLock::new(|| template(include_str!("../templates/weeder_config.yaml")));
@@ -30,17 +31,18 @@ type PodLabels = BTreeMap<String, String>;
 
 impl ReaderInput for WeederFile {
     fn make(source: &mut Choices<'_>) -> Self {
-        let mut file = File::make(source, &TEMPLATE);
-        if !file.is_spilt && source.percent(25) {
-            file.text = source.filled(&SELECTORS).to_string();
+        let text = file(source, &TEMPLATE);
+        if source.percent(50) {
+            Self::Selectors(source.filled(&SELECTORS).to_string())
+        } else {
+            Self::Any(text)
         }
-        Self(file)
     }
 
-    /// As for the prober; and what all selectors have in common misses nothing that one of them
-    /// selects.
+    /// What all selectors have in common misses nothing that one of them selects.
     fn check(&self) -> Result<()> {
-        let Some(config) = read(|| parse(&self.0.text), &TEMPLATE)? else {
+        let (Self::Any(text) | Self::Selectors(text)) = self;
+        let Some(config) = read(|| parse(text))? else {
             return Ok(());
         };
         let common = config.common_selector();
@@ -56,34 +58,24 @@ impl ReaderInput for WeederFile {
         Ok(())
     }
 
+    /// The same selectors are refused, and the others select the same pods.
     fn compare(&self, go: &mut GoProgram) -> Result<()> {
-        let pods = pods();
-        let answer = go.ask("weeder", json!({"text": self.0.text, "pods": pods}))?;
-        let ours = parse(&self.0.text);
-        let unknown = ours.as_ref().err().map(unknown_keys).unwrap_or_default();
-        let surprises = |go: &Value| [surprises(go), unknown.clone()].concat();
-        agree(&self.0, answer, ours, surprises, |config| {
-            is_asked_for(config, &pods, go)?;
-            let watched = go.ask("duration", json!(format!("{:?}", config.watch_duration)))?;
-            let watched = watched.map_err(Error::msg)?;
-            Ok(shown(config, &watched["written"], &pods))
-        })
-    }
-}
-
-/// The refused fields that are no keys of a selector (D-83): Go ignores them.
-fn unknown_keys(refusal: &ConfigError) -> Vec<String> {
-    let is_unknown = |field: &&String| {
-        let key = field.rsplit_once('.').map_or("", |(_, key)| key);
-        let keys = match field.contains("].matchExpressions[") {
-            true => &["key", "operator", "values"][..],
-            false => &["matchLabels", "matchExpressions"],
+        let Self::Selectors(text) = self else {
+            return Ok(());
         };
-        let is_known = keys.iter().any(|known| known.eq_ignore_ascii_case(key));
-        field.contains(".podSelectors[") && !is_known
-    };
-    let fields = refusal.fields().iter().map(|error| &error.field);
-    fields.filter(is_unknown).cloned().collect()
+        let pods = pods();
+        let answer = go.ask("selectors", json!({"text": text, "pods": pods}))?;
+        match (answer, parse(text)) {
+            (Ok(go_selects), Ok(ours)) => {
+                is_asked_for(&ours.config, &pods, go)?;
+                let ours = shown(&ours.config, &pods);
+                ensure!(go_selects == ours, "Go: {go_selects}, we: {ours}");
+                Ok(())
+            }
+            (Err(_), Err(_)) => Ok(()),
+            (go, ours) => bail!("Go: {go:?}, we: {ours:?}"),
+        }
+    }
 }
 
 /// Pods with every combination of some labels.
@@ -138,40 +130,12 @@ fn selected(selector: &Selector, pods: &[PodLabels]) -> String {
         .collect()
 }
 
-/// The fields of a config that the Go original takes and that are refused here on purpose (D-41,
-/// D-46, and names no Service can have).
-fn surprises(go: &Value) -> Vec<String> {
-    let is_limit = |limit: &Value| {
-        let limit = limit.as_i64();
-        limit.is_some_and(|limit| (1..=i64::from(i32::MAX)).contains(&limit))
-    };
-    let limit = &go["maxDeletionsPerOwner"];
-    let services = go["services"].as_object().into_iter().flatten();
-    let fields = [
-        ("watchDuration", nanos(&go["watchDuration"]) <= 0),
-        ("maxDeletionsPerOwner", !limit.is_null() && !is_limit(limit)),
-    ];
-    let fields = fields.into_iter().filter(|(_, surprises)| *surprises);
-    let nameless = services
-        .map(|(name, _)| name)
-        .filter(|name| name.is_empty() || !is_label_value(name))
-        .map(|name| format!("servicesAndDependantSelectors.{name}"));
-    fields
-        .map(|(field, _)| field.to_owned())
-        .chain(nameless)
-        .collect()
-}
-
-/// What we read, in the words of the Go program, as its `watchDuration`.
-fn shown(config: &Config, watch_duration: &Value, pods: &[PodLabels]) -> Value {
+/// Which pods each selector of each Service selects, in the words of the Go program.
+fn shown(config: &Config, pods: &[PodLabels]) -> Value {
     let services = config.services.iter().map(|service| {
         let selectors = service.selectors.iter();
         let selected = selectors.map(|selector| selected(selector, pods));
         (service.name.to_string(), selected.collect::<Value>())
     });
-    json!({
-        "watchDuration": watch_duration,
-        "maxDeletionsPerOwner": config.max_deletions_per_owner,
-        "services": services.collect::<Value>(),
-    })
+    services.collect()
 }

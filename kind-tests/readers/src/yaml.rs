@@ -172,35 +172,17 @@ pub fn template(file: &str) -> Value {
     serde_saphyr::from_str(&named(file)).expect("the templates are ours")
 }
 
-/// A file.
-#[derive(Debug)]
-pub struct File {
-    pub text: String,
-    /// Whether a character was spilt over it. What is no longer YAML, the two parsers may tell in
-    /// different ways.
-    pub is_spilt: bool,
-}
-
-impl File {
-    /// A document like a template, what surrounds it and what may be spilt over it; or a text as it
-    /// stands.
-    pub fn make(source: &mut Choices<'_>, template: &Value) -> Self {
-        if let Some(text) = source.raw_text() {
-            return Self {
-                text,
-                is_spilt: true,
-            };
-        }
-        let (before, after) = (source.text(BEFORE), source.text(AFTER));
-        let mut text = nearly(source, template);
-        text.push('\n');
-        let is_spilt = source.percent(10);
-        if is_spilt {
-            source.spill(&mut text, "[ :#\t\n-]");
-        }
-        Self {
-            text: format!("{before}{text}{after}"),
-            is_spilt,
-        }
+/// A document like a template, what surrounds it and what may be spilt over it; or a text as it
+/// stands.
+pub fn file(source: &mut Choices<'_>, template: &Value) -> String {
+    if let Some(text) = source.raw_text() {
+        return text;
     }
+    let (before, after) = (source.text(BEFORE), source.text(AFTER));
+    let mut text = nearly(source, template);
+    text.push('\n');
+    if source.percent(10) {
+        source.spill(&mut text, "[ :#\t\n-]");
+    }
+    format!("{before}{text}{after}")
 }

@@ -15,8 +15,8 @@ macro_rules! campaigns {
 
 campaigns! {
     durations_are_those_of_go: 10_000 of durations::DurationText,
-    prober_files_are_read_as_by_go: 2_300 of prober_config::ProberFile,
-    weeder_files_are_read_as_by_go: 2_000 of weeder_config::WeederFile,
+    prober_files_are_read_as_they_are_written_out: 2_300 of prober_config::ProberFile,
+    selectors_select_what_they_do_to_an_api_server: 2_000 of weeder_config::WeederFile,
     lists_are_read_as_by_go: 2_000 of lists::DamagedList,
     answers_hold_what_bytes_can_say: 3_000 of lists::AnyAnswer,
     shoots_are_read_as_by_gardener: 3_000 of clusters::Raw,

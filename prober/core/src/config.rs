@@ -1,66 +1,85 @@
-//! Configuration for all shoots of a seed, as the config file has it. It serializes as the file with
-//! every default written out; the defaults are the Go original's (rule 22). Ranges are checked by
-//! those who read a file.
+//! Configuration for all shoots of a seed, read from the config file, in which each key may be
+//! missing or null (rule 20). It serializes as the file with every default written out; the
+//! defaults are the Go original's (rule 22). Ranges are checked by those who read a file.
 
 use std::fmt;
 use std::net::{AddrParseError, SocketAddr};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use go_compat::duration::Seconds;
+use go_compat::null::null_as_default;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::template::{self, Template};
 
+/// Two keys have another spelling in examples of the Go original, which finds keys in any case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// Not blank.
     #[serde(rename = "kubeConfigSecretName")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub kubeconfig_secret_name: String,
     /// At least 1 s.
-    #[serde(with = "go_compat::duration")]
+    #[serde(default = "Seconds::<10>::value", with = "Seconds::<10>")]
     pub probe_interval: Duration,
-    #[serde(with = "go_compat::duration")]
+    #[serde(default = "Seconds::<30>::value", with = "Seconds::<30>")]
     pub initial_delay: Duration,
     /// Positive.
-    #[serde(with = "go_compat::duration")]
+    #[serde(default = "Seconds::<30>::value", with = "Seconds::<30>")]
     pub probe_timeout: Duration,
     /// Not negative.
+    #[serde(alias = "backOffJitterFactor")]
+    #[serde(
+        default = "hundredths::<20>",
+        deserialize_with = "or_hundredths::<20, _>"
+    )]
     pub backoff_jitter_factor: f64,
     /// Positive.
-    #[serde(rename = "kcmNodeMonitorGraceDuration", with = "go_compat::duration")]
+    #[serde(
+        rename = "kcmNodeMonitorGraceDuration",
+        alias = "kCMNodeMonitorGraceDuration"
+    )]
+    #[serde(default = "Seconds::<40>::value", with = "Seconds::<40>")]
     pub node_monitor_grace: Duration,
     /// In (0, 1].
+    #[serde(
+        default = "hundredths::<60>",
+        deserialize_with = "or_hundredths::<60, _>"
+    )]
     pub node_lease_failure_fraction: f64,
     /// Time for which every probe must report "up" before anything is restored.
-    #[serde(with = "go_compat::duration")]
+    #[serde(default = "Seconds::<0>::value", with = "Seconds::<0>")]
     pub scale_up_stabilization: Duration,
     /// If false, every dependent found at 0 replicas is scaled up, as the Go original does.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub restore_only_held_down: bool,
     /// Lets a standby protect if the leader does not act.
+    #[serde(default = "on", deserialize_with = "or_on")]
     pub standby_protects: bool,
     pub owner_check: Option<OwnerCheck>,
     /// In file order; not empty, and without duplicates.
     #[serde(rename = "dependentResourceInfos")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub dependents: Vec<Dependent>,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            kubeconfig_secret_name: String::new(),
-            probe_interval: Duration::from_secs(10),
-            initial_delay: Duration::from_secs(30),
-            probe_timeout: Duration::from_secs(30),
-            backoff_jitter_factor: 0.2,
-            node_monitor_grace: Duration::from_secs(40),
-            node_lease_failure_fraction: 0.6,
-            scale_up_stabilization: Duration::ZERO,
-            restore_only_held_down: false,
-            standby_protects: true,
-            owner_check: None,
-            dependents: Vec::new(),
-        }
-    }
+fn hundredths<const DEFAULT: u32>() -> f64 {
+    f64::from(DEFAULT) / 100.0
+}
+
+fn or_hundredths<'de, const DEFAULT: u32, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(hundredths::<DEFAULT>))
+}
+
+const fn on() -> bool {
+    true
+}
+
+fn or_on<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(on))
 }
 
 impl Config {
@@ -75,13 +94,17 @@ pub struct DependentId(pub usize);
 
 /// An entry of `dependentResourceInfos`: a resource in the shoot's namespace on the seed that is
 /// scaled to 0 in an outage.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Dependent {
     #[serde(rename = "ref")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub resource: ResourceRef,
+    #[serde(default, deserialize_with = "null_as_default")]
     pub optional: bool,
+    #[serde(default, deserialize_with = "null_as_default")]
     pub scale_up: ScaleInfo,
+    #[serde(default, deserialize_with = "null_as_default")]
     pub scale_down: ScaleInfo,
 }
 
@@ -90,9 +113,12 @@ pub struct Dependent {
 #[serde(default, rename_all = "camelCase")]
 pub struct ResourceRef {
     /// `group/version`, or `version` for the core group.
+    #[serde(deserialize_with = "null_as_default")]
     pub api_version: String,
     /// A kind such as `Deployment`.
+    #[serde(deserialize_with = "null_as_default")]
     pub kind: String,
+    #[serde(deserialize_with = "null_as_default")]
     pub name: String,
 }
 
@@ -103,27 +129,19 @@ impl fmt::Display for ResourceRef {
     }
 }
 
-/// The `scaleUp` or `scaleDown` of a dependent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// The `scaleUp` or `scaleDown` of a dependent. Its default, without a timeout, is what a file that
+/// lacks it has, and is out of range.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ScaleInfo {
     /// May be negative.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub level: i32,
-    #[serde(with = "go_compat::duration")]
+    #[serde(default = "Seconds::<0>::value", with = "Seconds::<0>")]
     pub initial_delay: Duration,
     /// Positive.
-    #[serde(with = "go_compat::duration")]
+    #[serde(default = "Seconds::<30>::value", with = "Seconds::<30>")]
     pub timeout: Duration,
-}
-
-impl Default for ScaleInfo {
-    fn default() -> Self {
-        Self {
-            level: 0,
-            initial_delay: Duration::ZERO,
-            timeout: Duration::from_secs(30),
-        }
-    }
 }
 
 /// The `ownerCheck` section. `timeout` is shorter than `interval`, and `tolerance` is at least as
@@ -176,7 +194,7 @@ impl TryFrom<String> for DnsServer {
             .or_else(|_| Ok(SocketAddr::new(text.parse()?, 53)));
         address
             .map(Self)
-            .map_err(|_: AddrParseError| "the address of a DNS server, as 10.0.0.10:53")
+            .map_err(|_: AddrParseError| "expected the address of a DNS server, as 10.0.0.10:53")
     }
 }
 

@@ -73,12 +73,14 @@ impl Template {
 
 /// Reads a text with known placeholders.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
-    Template::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    let text = String::deserialize(deserializer)?;
+    Template::parse(&text).map_err(|expected| D::Error::custom(format!("expected {expected}")))
 }
 
 /// Reads a text that is a DNS name once filled.
 pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
-    Template::parse_name(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    let text = String::deserialize(deserializer)?;
+    Template::parse_name(&text).map_err(|expected| D::Error::custom(format!("expected {expected}")))
 }
 
 /// True if a query can ask for this name. A dot at the end changes nothing.

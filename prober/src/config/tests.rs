@@ -1,6 +1,10 @@
 //! That files mean what they mean to the Go original, that ranges are kept and that what is shown
 //! means the same, random files show (`kind-tests/readers`).
 
+use std::path::Path;
+use std::time::Duration;
+
+use common::document::load;
 use serde_json::Value;
 
 use super::*;
@@ -22,8 +26,10 @@ fn warnings(text: &str) -> String {
 
 /// The fields that are wrong.
 fn wrong(text: &str) -> String {
-    let error = super::parse(text).expect_err(text);
-    let fields = error.fields().iter().map(|error| error.field.clone());
+    let problems = super::parse(text).expect_err(text);
+    let fields = problems
+        .iter()
+        .filter_map(|problem| problem.split(": ").next());
     fields.collect::<Vec<_>>().join(" ")
 }
 
@@ -79,34 +85,77 @@ dependentResourceInfos:
 - {ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}, optional: true, scaleUp: {level: 8, initialDelay: 10s, timeout: 1m}, scaleDown: {level: -1}}
 ";
     assert_eq!(parse(text), parse(same));
-    let unknown = "dependentResourceInfos[0].scaleDown.replicas: unknown key, ignored (line 20, column 17)\n\
-                   dependentResourceInfos[0].scaleUp.replicas: unknown key, ignored (line 17, column 17)";
-    assert_eq!(warnings(text), unknown);
+    let unknown = ["Up", "Down"]
+        .map(|part| format!("dependentResourceInfos.0.scale{part}.replicas: unknown key, ignored"));
+    assert_eq!(warnings(text), unknown.join("\n"));
+    // The other spelling of an older example; no other key has one.
+    let older = minimal("kCMNodeMonitorGraceDuration: 2m\nPROBEINTERVAL: 5s");
+    let (grace, interval) = (Duration::from_secs(120), Duration::from_secs(10));
+    let read = parse(&older);
+    assert_eq!(
+        (read.node_monitor_grace, read.probe_interval),
+        (grace, interval)
+    );
+    assert_eq!(warnings(&older), "PROBEINTERVAL: unknown key, ignored");
 }
 
 #[test]
-fn former_keys_of_the_prober_are_named() {
-    for (key, version) in [
-        ("probes: [{name: shoot-kube-apiserver}]", "1.0"),
-        ("internalKubeConfigSecretName: a", "1.2"),
-        ("externalKubeConfigSecretName: b", "1.2"),
-    ] {
-        let name = key.split(':').next().expect("a name");
-        let error = super::parse(key).expect_err("not today's");
-        let said =
-            format!("{name}: a key of versions before {version}, which kubeConfigSecretName");
-        assert!(error.warnings()[0].starts_with(&said), "{error:?}");
-        assert_eq!(error.fields()[0].field, "kubeConfigSecretName");
-    }
+fn null_is_the_default() {
+    let keys = "probeInterval initialDelay probeTimeout backoffJitterFactor kcmNodeMonitorGraceDuration \
+                nodeLeaseFailureFraction scaleUpStabilization restoreOnlyHeldDown standbyProtects ownerCheck";
+    let nulls: Vec<_> = keys.split(' ').map(|key| format!("{key}: null")).collect();
+    let entry = KCM.replace("level: 0", "level: ~, initialDelay: ~, timeout: ~");
+    let text = minimal(&nulls.join("\n")).replace(KCM, &entry);
+    assert_eq!(
+        parse(&text.replace("apps/v1}", "apps/v1}, optional: null")),
+        parse(&minimal(""))
+    );
+}
+
+/// As the Go original's own test data: five errors, and two.
+#[test]
+fn files_of_the_original_that_lack_something_have_its_number_of_errors() {
+    let entry = |rest: &str| {
+        format!(
+            "- {{ref: {{kind: Deployment, name: n{}, apiVersion: apps/v1}}{rest}}}\n",
+            rest.len()
+        )
+    };
+    let entries = [
+        entry("").replace("apps/v1", "apps/v/1"),
+        entry(", scaleUp: {level: 1}, scaleDown: {level: 0}"),
+        entry(", scaleUp: {level: 0}, scaleDown: null"),
+    ];
+    let lacking = format!(
+        "kubeConfigSecretName: \"\"\ndependentResourceInfos:\n{}",
+        entries.concat()
+    );
+    let fields = "kubeConfigSecretName [0].ref [0].scaleUp [0].scaleDown [2].scaleDown";
+    assert_eq!(
+        wrong(&lacking).replace("dependentResourceInfos[", "["),
+        fields
+    );
+    let nothing = "kubeConfigSecretName: null\nkcmNodeMonitorGraceDuration:";
+    assert_eq!(
+        wrong(nothing),
+        "kubeConfigSecretName dependentResourceInfos"
+    );
+}
+
+#[test]
+fn an_object_that_is_a_text_is_an_error_with_its_place() {
+    let text = minimal("").replace("scaleUp: {level: 0}", "scaleUp: level:0");
+    let problems = super::parse(&text).expect_err("the original's invalidsyntax.yaml");
+    let said = "dependentResourceInfos[0].scaleUp: \"level:0, scaleDown: {level: 1}}\": expected mapping start at line 4, column 70";
+    assert_eq!(problems, [said]);
 }
 
 #[test]
 fn numbers_out_of_range_are_refused_with_their_value() {
     for line in [
-        "nodeLeaseFailureFraction: 0",
+        "nodeLeaseFailureFraction: 0.0",
         "nodeLeaseFailureFraction: 1.01",
         "nodeLeaseFailureFraction: .nan",
-        "nodeLeaseFailureFraction: '0.6'",
         "backoffJitterFactor: -0.1",
         "backoffJitterFactor: .inf",
         "probeInterval: 999ms",
@@ -121,9 +170,15 @@ fn numbers_out_of_range_are_refused_with_their_value() {
         "ownerCheck: 5",
     ] {
         let (name, value) = line.split_once(": ").expect("a value");
-        let error = super::parse(&minimal(line)).expect_err(line).to_string();
+        let problems = super::parse(&minimal(line)).expect_err(line);
         assert_eq!(wrong(&minimal(line)), name);
-        assert!(error.contains(&value.replace('\'', "")), "{error}");
+        // JSON has no word for what is no number.
+        let value = if value.starts_with('.') {
+            "null"
+        } else {
+            value
+        };
+        assert!(problems[0].contains(value), "{problems:?}");
     }
     let edges = "nodeLeaseFailureFraction: 1\nbackoffJitterFactor: 0\nprobeInterval: 1s\ninitialDelay: 0s\nprobeTimeout: 1ns";
     parse(&minimal(edges));
@@ -145,28 +200,27 @@ fn what_is_wrong_with_an_entry_is_named() {
         (
             "ref: {kind: Deployment, name: kcm, apiVersion: apps/v1}",
             "x: 1",
-            "[0].ref",
+            "[0].ref .0.x",
         ),
         (KCM, "- {}\n", "[0].ref [0].scaleUp [0].scaleDown"),
         (KCM, "- ~\n", "[0]"),
-        ("kind: Deployment", "kind: '  '", "[0].ref.kind"),
-        ("name: kcm", "name: ''", "[0].ref.name"),
-        ("apps/v1", "a/b/c", "[0].ref.apiVersion"),
-        ("apps/v1", "''", "[0].ref.apiVersion"),
-        ("apps/v1", "/v1", "[0].ref.apiVersion"),
-        ("apps/v1", "apps/", "[0].ref.apiVersion"),
-        ("apps/v1", "~", "[0].ref.apiVersion"),
+        ("kind: Deployment", "kind: '  '", "[0].ref"),
+        ("name: kcm", "name: ''", "[0].ref"),
+        ("apps/v1", "a/b/c", "[0].ref"),
+        ("apps/v1", "''", "[0].ref"),
+        ("apps/v1", "/v1", "[0].ref"),
+        ("apps/v1", "apps/", "[0].ref"),
+        ("apps/v1", "~", "[0].ref"),
         ("{level: 0}", "level:0", "[0].scaleUp"),
-        ("level: 0", "timeout: 0s", "[0].scaleUp.timeout"),
+        ("level: 0", "timeout: 0s", "[0].scaleUp"),
         ("level: 0", "timeout: -1s", "[0].scaleUp.timeout"),
         ("level: 0", "initialDelay: -1s", "[0].scaleUp.initialDelay"),
         ("level: 0", "level: 1.5", "[0].scaleUp.level"),
-        ("level: 0", "level: '1'", "[0].scaleUp.level"),
         // Twice the same.
         (
             KCM,
             &format!("{}{KCM}{KCM}", KCM.replace("kcm", "mcm")),
-            "[2]",
+            "[2].ref",
         ),
     ] {
         let found = wrong(&minimal("").replacen(given, taken, 1));
@@ -185,7 +239,7 @@ fn what_will_surprise_its_author_loads_with_a_warning() {
         (
             "Deployment",
             "Depoyment",
-            "dependentResourceInfos[0].ref.kind: apps/v1 has no kind \"Depoyment\"",
+            "dependentResourceInfos[0].ref.kind: \"Depoyment\" is none of",
             "protected",
         ),
         ("Deployment", "StatefulSet", "", ""),
@@ -193,14 +247,14 @@ fn what_will_surprise_its_author_loads_with_a_warning() {
         (
             "level: 1",
             "initialDelay: 5s",
-            "dependentResourceInfos[0].scaleDown.initialDelay: 5s of the 10s",
-            "that much later",
+            "dependentResourceInfos[0].scaleDown.initialDelay: protection comes 5s later",
+            "Unknown",
         ),
         (
             "level: 1",
             "initialDelay: 10s",
-            "dependentResourceInfos[0].scaleDown.initialDelay: 10s of the 10s",
-            "it comes too late",
+            "dependentResourceInfos[0].scaleDown.initialDelay: protection comes 10s later",
+            "Unknown",
         ),
         ("level: 0", "initialDelay: 30s", "", ""),
         // Shorter than two renewals.
@@ -226,7 +280,7 @@ fn what_will_surprise_its_author_loads_with_a_warning() {
 #[test]
 fn the_file_gardener_renders_loads_as_rendered_and_without_a_warning() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/prober.yaml");
-    let Loaded { config, warnings } = load(&path).expect("Gardener's own file");
+    let Loaded { config, warnings } = load(&path, super::parse).expect("Gardener's own file");
     assert_eq!(warnings, [""; 0]);
     let same = "
 kubeConfigSecretName: shoot-access-dependency-watchdog-probe

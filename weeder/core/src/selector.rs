@@ -128,9 +128,19 @@ fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
 /// Characters allowed in label keys and values besides letters and digits, except at their ends.
 const PUNCTUATION: [char; 3] = ['-', '_', '.'];
 
+/// True if the API server accepts the expression's key and values.
+pub fn has_valid_labels(expression: &Expression) -> bool {
+    let (key, values) = parts(expression);
+    is_label_key(key)
+        && values
+            .into_iter()
+            .flatten()
+            .all(|value| is_label_value(value))
+}
+
 /// True if the API server accepts `text` as a label key: a name, optionally after a DNS subdomain
 /// and a slash.
-pub fn is_label_key(text: &str) -> bool {
+fn is_label_key(text: &str) -> bool {
     let (prefix, name) = text
         .split_once('/')
         .map_or((None, text), |(prefix, name)| (Some(prefix), name));
@@ -138,7 +148,7 @@ pub fn is_label_key(text: &str) -> bool {
 }
 
 /// True if the API server accepts `text` as a label value.
-pub fn is_label_value(text: &str) -> bool {
+fn is_label_value(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(&c);
     text.len() <= 63
         && text.chars().all(is_allowed)

