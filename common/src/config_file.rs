@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -30,7 +29,7 @@ pub struct ConfigFile<T> {
     read: Option<Contents>,
     reloads: Family<[(&'static str, &'static str); 1], Counter>,
     refused: Gauge,
-    reporter: Option<(Events, ObjectReference)>,
+    events: Events,
 }
 
 impl<T> ConfigFile<T> {
@@ -47,19 +46,14 @@ impl<T> ConfigFile<T> {
             read: Some(read),
             reloads: Family::default(),
             refused: Gauge::default(),
-            reporter: None,
+            events: Events::none(),
         };
         file.warn(warnings);
         Ok((config, file))
     }
 
-    /// Shows in a registry, and by Events about `self_reference`, how changes of the file are met.
-    pub fn report_to(
-        &mut self,
-        registry: &mut Registry,
-        events: Events,
-        self_reference: ObjectReference,
-    ) {
+    /// Shows in a registry, and by Events, how changes of the file are met.
+    pub fn report_to(&mut self, registry: &mut Registry, events: Events) {
         registry.register(
             "dwd_config_reloads",
             "Changes of the config file by what became of them",
@@ -71,7 +65,7 @@ impl<T> ConfigFile<T> {
         for result in ["taken", "refused"] {
             drop(self.reloads.get_or_create(&[("result", result)]));
         }
-        self.reporter = Some((events, self_reference));
+        self.events = events;
     }
 
     /// Returns a test that is true while the file is refused, so that an older one is in force.
@@ -109,9 +103,7 @@ impl<T> ConfigFile<T> {
         self.reloads.get_or_create(&[("result", "refused")]).inc();
         self.refused.set(1);
         tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
-        if let Some((events, self_reference)) = &self.reporter {
-            events.warning(self_reference, "ConfigRefused", error.to_string());
-        }
+        self.events.warning("", "ConfigRefused", &error.to_string());
     }
 
     fn warn(&self, warnings: Vec<String>) {
@@ -160,7 +152,7 @@ mod tests {
         let (first, mut file) =
             ConfigFile::open(&folder.join("..data/config.yaml"), number).unwrap();
         let mut registry = Registry::default();
-        file.report_to(&mut registry, Events::none(), ObjectReference::default());
+        file.report_to(&mut registry, Events::none());
         let shown = || {
             let mut text = String::new();
             encode(&mut text, &registry).unwrap();

@@ -122,7 +122,7 @@ impl Manager {
     fn start(&mut self, namespace: &str, cluster: &Arc<ClusterState>, start: Start) {
         let span = tracing::info_span!("shoot", namespace);
         // Every replica probes, so this alone does not say who leads.
-        let role = self.shared.role.status().role.into_str();
+        let role = self.shared.election.status().role.into_str();
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
         let cancel = CancellationToken::new();
         let (shared, cancelled) = (self.shared.clone(), cancel.clone());

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use common::events::{Events, namespace_reference};
+use common::events::Events;
 use common::metrics::{Registry, register_computed};
 use prober_core::options::Refused;
 
@@ -17,11 +17,7 @@ pub(crate) fn report(events: &Events, namespace: &str, refused: &Refused) {
         reason,
         "invalid annotation ignored, using the inherited value"
     );
-    events.warning(
-        &namespace_reference(namespace),
-        "SettingRefused",
-        refused.to_string(),
-    );
+    events.warning(namespace, "SettingRefused", &refused.to_string());
 }
 
 /// Counts those that are refused as they are now.
