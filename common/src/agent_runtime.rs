@@ -1,26 +1,26 @@
 //! The runtime around an agent's work: client, metrics, health, Events, leader election.
 //!
 //! ```text
-//! args --> AgentRuntime::open --> client, role, events, registry, for the work
+//! args --> AgentRuntime::open --> client, election, events, registry, for the work
 //!            |
-//!            '--> run(endpoints, work): serve /metrics, /healthz, /readyz, /statusz; campaign for leadership; end in order
+//!            '--> run(endpoints, shutdown, work): serve /metrics, /healthz, /readyz, /statusz; campaign for leadership; end in order
 //! ```
 
 use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::events::{Events, Recorder};
+use crate::events::Events;
 use crate::flags::{Agent, AgentArgs};
 use crate::health::{self, Check};
 use crate::http;
-use crate::leader_election::{LeaderElector, Role, campaign, identity, reference};
+use crate::leader_election::{Election, LeaderElector, campaign, identity};
 use crate::metrics::{self, Registry, RequestCounter};
 use crate::seed_client::{self, KubeconfigChoice};
 use crate::status::{self, Status};
@@ -38,16 +38,14 @@ pub struct AgentRuntime {
     /// Client of the seed.
     pub client: Client,
     pub events: Events,
-    /// The agent's Lease, for Events about the agent.
-    pub self_reference: ObjectReference,
     pub registry: Registry,
     /// Part of this process among its replicas, and its right to write.
-    pub role: Role,
+    pub election: Election,
     requests: RequestCounter,
     /// `None` without an election.
     elector: Option<LeaderElector>,
-    /// `None` if nothing is written, not even Events.
-    recorder: Option<Recorder>,
+    /// Writes the Events; `None` if nothing is written, not even they.
+    recorder: Option<AbortOnDropHandle<()>>,
     metrics: Option<TcpListener>,
     health: Option<TcpListener>,
 }
@@ -96,35 +94,34 @@ impl AgentRuntime {
         if args.metrics_per_shoot {
             tracing::info!("--metrics-per-shoot is accepted, without effect");
         }
-        let self_reference = reference(&args.leader_election.namespace, lease);
         let (events, recorder) = if args.dry_run {
             tracing::info!("dry run: nothing is written, skipping leader election");
             (Events::none(), None)
         } else {
-            let (events, recorder) = Recorder::new(client.clone(), self_reference.clone());
+            let namespace = &args.leader_election.namespace;
+            let (events, recorder) = Events::start(client.clone(), namespace, lease);
             (events, Some(recorder))
         };
         events.register(&mut registry);
         let mut elector = None;
-        let role = if args.dry_run {
-            Role::DryRun
+        let election = if args.dry_run {
+            Election::DryRun
         } else if args.leader_election.enabled {
             let settings = args.leader_election.clone();
-            let (candidate, role) =
-                LeaderElector::new(client.clone(), settings, lease, identity(), events.clone());
+            let (candidate, election) =
+                LeaderElector::new(client.clone(), settings, lease, &identity(), events.clone());
             elector = Some(candidate);
-            register_leads(&mut registry, lease, role.clone());
-            role
+            register_leads(&mut registry, lease, election.clone());
+            election
         } else {
-            Role::Alone
+            Election::Alone
         };
         Ok(Self {
             agent,
             client,
             events,
-            self_reference,
             registry,
-            role,
+            election,
             requests,
             elector,
             recorder,
@@ -133,14 +130,15 @@ impl AgentRuntime {
         })
     }
 
-    /// Does the work, which ends by itself when the process is to end and writes only through the
-    /// fence of its role.
+    /// Does the work, which ends by itself after `shutdown` and writes only as its part in the
+    /// election lets it. The servers end with the shutdown or the work.
     ///
     /// # Errors
     /// When leadership is lost; the work is then dropped.
     pub async fn run<S: Status>(
         self,
         mut endpoints: Endpoints<impl Fn() -> S + Send + Sync + 'static>,
+        shutdown: &CancellationToken,
         work: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         endpoints.ready.push(requests_succeed(self.requests));
@@ -148,10 +146,10 @@ impl AgentRuntime {
             .merge(endpoints.lookups)
             .merge(status::router(
                 self.agent.name(),
-                self.role,
+                self.election,
                 endpoints.status,
             ));
-        let ended = CancellationToken::new();
+        let ended = shutdown.child_token();
         let mut servers = JoinSet::new();
         for (what, listener, router) in [
             ("metrics", self.metrics, metrics::router(self.registry)),
@@ -163,22 +161,17 @@ impl AgentRuntime {
                 servers.spawn(http::serve(listener, router, ended.clone()));
             }
         }
-        let work = async {
-            match self.elector {
-                Some(elector) => campaign(elector, work).await,
-                None => {
-                    work.await;
-                    Ok(())
-                }
+        // Events are written until the process ends.
+        let _recorder = self.recorder;
+        let result = match self.elector {
+            Some(elector) => campaign(elector, work).await,
+            None => {
+                work.await;
+                Ok(())
             }
         };
-        let result = match self.recorder {
-            Some(recorder) => recorder.beside(work).await,
-            None => work.await,
-        };
         ended.cancel();
-        // A client that keeps its connection busy must not keep the process.
-        servers.shutdown().await;
+        while servers.join_next().await.is_some() {}
         Ok(result?)
     }
 }
@@ -199,10 +192,10 @@ fn requests_succeed(requests: RequestCounter) -> Check {
 }
 
 /// Registers leadership under client-go's name and label.
-fn register_leads(registry: &mut Registry, lease: &'static str, role: Role) {
+fn register_leads(registry: &mut Registry, lease: &'static str, election: Election) {
     let of_lease = registry.sub_registry_with_label(("name".into(), lease.into()));
     let help = "Whether this process leads (1) or waits (0).";
     metrics::register_computed(of_lease, "leader_election_master_status", help, move || {
-        Some(role.leads().into())
+        Some(election.leads().into())
     });
 }

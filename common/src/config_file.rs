@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -30,7 +29,7 @@ pub struct ConfigFile<T> {
     read: Result<Loaded<T>, ConfigError>,
     reloads: Family<[(&'static str, &'static str); 1], Counter>,
     refused: Gauge,
-    reporter: Option<(Events, ObjectReference)>,
+    events: Events,
 }
 
 impl<T: Clone + PartialEq> ConfigFile<T> {
@@ -46,18 +45,13 @@ impl<T: Clone + PartialEq> ConfigFile<T> {
             read: Ok(loaded.clone()),
             reloads: Family::default(),
             refused: Gauge::default(),
-            reporter: None,
+            events: Events::none(),
         };
         Ok((file.warned(loaded), file))
     }
 
-    /// Shows in a registry, and by Events about `self_reference`, how changes of the file are met.
-    pub fn report_to(
-        &mut self,
-        registry: &mut Registry,
-        events: Events,
-        self_reference: ObjectReference,
-    ) {
+    /// Shows in a registry, and by Events, how changes of the file are met.
+    pub fn report_to(&mut self, registry: &mut Registry, events: Events) {
         registry.register(
             "dwd_config_reloads",
             "Changes of the config file by what became of them",
@@ -69,7 +63,7 @@ impl<T: Clone + PartialEq> ConfigFile<T> {
         for result in ["taken", "refused"] {
             drop(self.reloads.get_or_create(&[("result", result)]));
         }
-        self.reporter = Some((events, self_reference));
+        self.events = events;
     }
 
     /// Returns a test that is true while the file is refused, so that an older one is in force.
@@ -106,9 +100,7 @@ impl<T: Clone + PartialEq> ConfigFile<T> {
         self.reloads.get_or_create(&[("result", "refused")]).inc();
         self.refused.set(1);
         tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
-        if let Some((events, self_reference)) = &self.reporter {
-            events.warning(self_reference, "ConfigRefused", error.to_string());
-        }
+        self.events.warning("", "ConfigRefused", &error.to_string());
     }
 
     /// Returns the config, and logs its warnings.
@@ -159,7 +151,7 @@ mod tests {
         let (first, mut file) =
             ConfigFile::open(&folder.join("..data/config.yaml"), number).unwrap();
         let mut registry = Registry::default();
-        file.report_to(&mut registry, Events::none(), ObjectReference::default());
+        file.report_to(&mut registry, Events::none());
         let shown = || {
             let mut text = String::new();
             encode(&mut text, &registry).unwrap();

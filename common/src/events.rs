@@ -1,27 +1,40 @@
-//! Events (core/v1): what people read with `kubectl describe` and `kubectl get events`.
+//! Events (core/v1): what people read with `kubectl get events`.
 //!
 //! ```text
-//! anyone -> Events (bounded; full: lost, counted) -> Recorder (repetitions: nothing) -> POST -> API server
+//! anyone -> Events (bounded; full: lost, counted) -> a task (repetitions: nothing) -> one POST -> API server
 //! ```
 //!
-//! They are a courtesy: sending one never waits, never fails and never holds up anything; the
-//! [`Recorder`] works beside the agent and retries twice. core/v1 and not events.k8s.io, because
-//! that is what Gardener's role grants.
+//! They are a courtesy: sending one never waits, never fails and never holds up anything, and one
+//! that the API server does not take is lost. All are about the agent's own Lease, because Gardener's
+//! role grants to write them beside it alone; their messages name the shoot. core/v1 and not
+//! events.k8s.io for the same reason.
 
-mod recorder;
+use std::collections::HashMap;
+use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
+use kube::api::PostParams;
+use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use rustix::system::uname;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
-pub use self::recorder::Recorder;
-
+/// The source of the Events.
+const COMPONENT: &str = "dependency-watchdog";
 /// Events that may wait to be written, one after the other: two of each shoot of a large seed
 /// (2,000), which an outage of all brings at once. They take 2 MB then.
 const QUEUE: usize = 4096;
+/// An Event is not repeated for this long, the aggregation window of client-go's recorder.
+const QUIET: Duration = Duration::from_secs(600);
+/// Limit of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest message, in bytes: the API's limit.
+const MAX_MESSAGE: usize = 1024;
 
 /// Takes Events. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -30,9 +43,10 @@ pub struct Events {
     lost: Counter,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Note {
-    about: ObjectReference,
+    /// What it is about; empty for the agent itself.
+    about: String,
     /// Severity: the `type` of an Event.
     severity: &'static str,
     reason: &'static str,
@@ -45,41 +59,53 @@ impl Events {
         Self::default()
     }
 
+    /// Writes Events about a Lease, as long as the task is kept.
+    pub fn start(client: Client, namespace: &str, lease: &str) -> (Self, AbortOnDropHandle<()>) {
+        let (queue, mut notes) = mpsc::channel(QUEUE);
+        let events = Self {
+            queue: Some(queue),
+            lost: Counter::default(),
+        };
+        let mut recorder = Recorder {
+            api: Api::namespaced(client, namespace),
+            template: template(namespace, lease),
+            lost: events.lost.clone(),
+            said: HashMap::new(),
+        };
+        let task = tokio::spawn(async move {
+            while let Some(note) = notes.recv().await {
+                recorder.record(note).await;
+            }
+        });
+        (events, AbortOnDropHandle::new(task))
+    }
+
     /// Registers the counter of lost Events.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Events that were not written, because too many waited or the API server did not take them";
         registry.register("dwd_events_lost", help, self.lost.clone());
     }
 
-    fn queue() -> (Self, mpsc::Receiver<Note>) {
-        let (queue, notes) = mpsc::channel(QUEUE);
-        let events = Self {
-            queue: Some(queue),
-            lost: Counter::default(),
-        };
-        (events, notes)
-    }
-
-    /// Reports a success.
-    pub fn normal(&self, about: &ObjectReference, reason: &'static str, message: String) {
+    /// Reports a success. `about` names a shoot, or one of its objects; it is empty for the agent
+    /// itself.
+    pub fn normal(&self, about: &str, reason: &'static str, message: &str) {
         self.send(about, "Normal", reason, message);
     }
 
     /// Reports something that needs attention.
-    pub fn warning(&self, about: &ObjectReference, reason: &'static str, message: String) {
+    pub fn warning(&self, about: &str, reason: &'static str, message: &str) {
         self.send(about, "Warning", reason, message);
     }
 
-    fn send(
-        &self,
-        about: &ObjectReference,
-        severity: &'static str,
-        reason: &'static str,
-        message: String,
-    ) {
+    fn send(&self, about: &str, severity: &'static str, reason: &'static str, message: &str) {
         let Some(queue) = &self.queue else { return };
+        let mut message = match about {
+            "" => message.to_owned(),
+            about => format!("{about}: {message}"),
+        };
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
         let note = Note {
-            about: about.clone(),
+            about: about.to_owned(),
             severity,
             reason,
             message,
@@ -90,33 +116,75 @@ impl Events {
             tracing::warn!(reason, "Event is not written, because too many wait");
         }
     }
+}
 
-    /// Number of Events lost so far: because too many waited, or because the API server did not take
-    /// them.
-    pub fn lost(&self) -> u64 {
-        self.lost.get()
+struct Recorder {
+    api: Api<Event>,
+    template: Event,
+    lost: Counter,
+    /// The last message about each thing within [`QUIET`], and when it was written.
+    said: HashMap<String, (String, Instant)>,
+}
+
+impl Recorder {
+    /// Writes an Event unless it says what was said last of the same thing. An outage after a
+    /// recovery is no repetition, however soon it comes.
+    async fn record(&mut self, note: Note) {
+        let now = Instant::now();
+        self.said.retain(|_, (_, at)| now < *at + QUIET);
+        let last = self.said.get(&note.about);
+        if last.is_some_and(|(message, _)| *message == note.message) {
+            return;
+        }
+        let (params, event) = (PostParams::default(), self.event(&note));
+        let written = timeout(REQUEST_TIMEOUT, self.api.create(&params, &event)).await;
+        match written.unwrap_or_else(|late| Err(kube::Error::Service(late.into()))) {
+            Ok(_) => {
+                self.said.insert(note.about, (note.message, now));
+            }
+            Err(error) => {
+                self.lost.inc();
+                let (reason, event) = (note.reason, note.message);
+                let error = with_causes(&error);
+                tracing::warn!(reason, event, error, "Event could not be written");
+            }
+        }
+    }
+
+    fn event(&self, note: &Note) -> Event {
+        let lease = self.template.involved_object.name.as_deref();
+        let (lease, at) = (lease.unwrap_or_default(), note.at);
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{lease}.{:x}", at.as_nanosecond())),
+                ..ObjectMeta::default()
+            },
+            type_: Some(note.severity.to_owned()),
+            reason: Some(note.reason.to_owned()),
+            message: Some(note.message.clone()),
+            first_timestamp: Some(Time(at)),
+            last_timestamp: Some(Time(at)),
+            ..self.template.clone()
+        }
     }
 }
 
-/// Reference of an Event about a namespace.
-pub fn namespace_reference(name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Namespace".to_owned()),
-        name: Some(name.to_owned()),
-        ..ObjectReference::default()
-    }
-}
-
-/// Reference of an Event about a pod.
-pub fn pod_reference(namespace: &str, name: &str, uid: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Pod".to_owned()),
-        namespace: Some(namespace.to_owned()),
-        name: Some(name.to_owned()),
-        uid: Some(uid.to_owned()),
-        ..ObjectReference::default()
+/// What all Events about a Lease have in common.
+fn template(namespace: &str, lease: &str) -> Event {
+    Event {
+        involved_object: ObjectReference {
+            api_version: Some("coordination.k8s.io/v1".to_owned()),
+            kind: Some("Lease".to_owned()),
+            namespace: Some(namespace.to_owned()),
+            name: Some(lease.to_owned()),
+            ..ObjectReference::default()
+        },
+        source: Some(EventSource {
+            component: Some(COMPONENT.to_owned()),
+            host: Some(host()),
+        }),
+        count: Some(1),
+        ..Event::default()
     }
 }
 
@@ -131,14 +199,18 @@ mod tests {
 
     #[test]
     fn when_too_many_wait_the_newest_are_lost_and_counted() {
-        let (events, mut notes) = Events::queue();
+        let (queue, mut notes) = mpsc::channel(QUEUE);
+        let events = Events {
+            queue: Some(queue),
+            ..Events::default()
+        };
         let nobody = Events::none();
         for number in 0..QUEUE + 3 {
             for events in [&events, &nobody] {
-                events.normal(&ObjectReference::default(), "Test", number.to_string());
+                events.normal("", "Test", &number.to_string());
             }
         }
-        assert_eq!([events.lost(), nobody.lost()], [3, 0]);
+        assert_eq!([events, nobody].map(|events| events.lost.get()), [3, 0]);
         assert_eq!(notes.try_recv().unwrap().message, "0");
     }
 }

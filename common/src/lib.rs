@@ -8,8 +8,8 @@
 //! transport: kubeconfigs, TLS and connections to API servers, for seed_client and for shoots; api_failure: what they answer instead
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
 //! seed_client -> Client -> objects -> reflector (lists and watches) -> view: what is known of the seed
-//!                      '-> leader_election -> Fence: whether this replica may write
-//!                      '-> events -> what people read in `kubectl describe`
+//!                      '-> leader_election -> Election: whether this replica may write
+//!                      '-> events -> what people read in `kubectl get events`
 //! ```
 //!
 //! It knows neither agent.

@@ -5,7 +5,6 @@
 //! older text format all that is new in it are comments.
 
 mod computed;
-mod process;
 mod requests;
 mod unreadable;
 
@@ -30,11 +29,10 @@ use crate::logging::dropped_lines;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A registry with what every process shows of itself: `process_*`, `dwd_tasks`,
-/// `dwd_log_lines_dropped_total` and `dwd_build_info`.
+/// A registry with what every process shows of itself: `dwd_tasks`, `dwd_log_lines_dropped_total`
+/// and `dwd_build_info`.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
-    process::register(&mut registry);
     // A number of tasks that only grows is a leak.
     register_computed(
         &mut registry,
@@ -94,27 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_shows_its_memory_processor_time_and_files() {
-        let text = shown();
-        assert!(
-            !text.contains("dwd_tasks"),
-            "outside of a runtime there are none"
-        );
-        for (name, plausible) in [
-            ("process_virtual_memory_bytes", 1e7..1e14),
-            ("process_resident_memory_bytes", 1e6..1e10),
-            // In nanoseconds it would be more as soon as the test begins.
-            ("process_cpu_seconds_total", 0.0..1e5),
-            ("process_open_fds", 1.0..1e6),
-            ("process_max_fds", 1.0..1e10),
-            ("process_start_time_seconds", 1.5e9..1e10),
-        ] {
-            let line = text
-                .lines()
-                .find(|line| line.starts_with(&format!("{name} ")))
-                .unwrap_or_else(|| panic!("{name} in {text}"));
-            let value: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
-            assert!(plausible.contains(&value), "{line}");
-        }
+    fn outside_of_a_runtime_no_tasks_are_shown() {
+        assert!(!shown().contains("dwd_tasks"));
     }
 }

@@ -24,7 +24,7 @@ use crate::logging::{self, with_causes};
 const STOP_LIMIT: Duration = Duration::from_millis(3800);
 
 /// Time that answers to writes are awaited for, once nothing more is begun. Of [`STOP_LIMIT`] the
-/// Lease then takes 2 s at most, and the last Events 0.5 s.
+/// release of the Lease then takes 2 s at most.
 pub const LAST_ANSWERS: Duration = Duration::from_millis(1200);
 
 const SUCCESS: u8 = 0;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 pub use self::page::{TIMESTAMP, ago, table, timestamp};
-use crate::leader_election::{Role, RoleStatus};
+use crate::leader_election::{Election, RoleStatus};
 
 /// An agent's own work, as it is shown besides what every process shows.
 pub trait Status: Serialize {
@@ -53,11 +53,10 @@ pub struct WholeStatus<S> {
     pub status: S,
 }
 
-/// Serves the page and its JSON. `role` is the part of the process among its replicas; `status`
-/// answers at once, from memory.
+/// Serves the page and its JSON. `status` answers at once, from memory.
 pub(crate) fn router<S: Status>(
     agent: &'static str,
-    role: Role,
+    election: Election,
     status: impl Fn() -> S + Send + Sync + 'static,
 ) -> Router {
     let started = Instant::now();
@@ -68,7 +67,7 @@ pub(crate) fn router<S: Status>(
             version: env!("CARGO_PKG_VERSION").into(),
             now,
             uptime_seconds,
-            role: role.status(),
+            role: election.status(),
         };
         WholeStatus {
             process,

@@ -77,12 +77,11 @@ pub async fn run_on(
     let AgentRuntime {
         client,
         events,
-        self_reference,
         registry,
-        role,
+        election,
         ..
     } = &mut runtime;
-    file.report_to(registry, events.clone(), self_reference.clone());
+    file.report_to(registry, events.clone());
     let statuses = ShootStatuses::new(clock);
     registry.register_collector(Box::new(statuses.clone()));
     let seed = Arc::new(Seed::new(client.clone(), WatchScope::Seed));
@@ -96,7 +95,7 @@ pub async fn run_on(
         Arc::clone(&seed),
         args.kube_api_qps,
         burst.unwrap_or(NonZeroU32::MIN),
-        role.write_fence(),
+        election.clone(),
         suspend_detector.clone(),
     );
     let (config_sender, config) = watch::channel(Arc::new(config));
@@ -110,11 +109,11 @@ pub async fn run_on(
         metrics: Metrics::register(registry),
         statuses,
         events: events.clone(),
-        role: role.clone(),
+        election: election.clone(),
     };
     let endpoints = endpoints(&shared, file.refused());
-    let work = work(shared, file, config_sender, shutdown);
-    runtime.run(endpoints, work).await
+    let work = work(shared, file, config_sender, shutdown.clone());
+    runtime.run(endpoints, &shutdown, work).await
 }
 
 /// Live: no shoot's probe is long overdue. Ready: the seed's objects are known.
@@ -218,14 +217,14 @@ async fn work(
     let election = async {
         seed.clusters.live().await;
         tracing::info!(clusters = seed.clusters.all().len(), "prober runs");
-        shared.role.elected().await;
+        shared.election.elected().await;
         // Who gains leadership restores in a shoot only after its Cluster was read again. The tasks
         // are woken now and by that.
         seed.clusters.relist();
     };
     let rights = async {
         // A dry run needs none.
-        if !shared.role.is_dry_run() {
+        if !shared.election.is_dry_run() {
             seed.clusters.live().await;
             seed.follow_rights().await;
         }

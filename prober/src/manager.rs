@@ -123,7 +123,7 @@ impl Manager {
         // Of the highest level, so that lines of every level name the shoot.
         let span = tracing::error_span!("shoot", namespace);
         // Every replica probes, so this alone does not say who leads.
-        let role = self.shared.role.status().role.into_str();
+        let role = self.shared.election.status().role.into_str();
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
         let cancel = CancellationToken::new();
         let (shared, cancelled) = (self.shared.clone(), cancel.clone());

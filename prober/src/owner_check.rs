@@ -8,7 +8,6 @@
 
 mod resolver;
 
-use common::events::namespace_reference;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
@@ -118,19 +117,19 @@ fn report(shared: &Shared, change: &StandingChange) {
             "shoot is not known to be ours"
         ),
     }
-    let (events, about) = (&shared.events, namespace_reference(namespace));
+    let events = &shared.events;
     match owner.standing {
         Standing::Ours if before.is_lost() => {
             let message = format!("The shoot belongs to this seed again: {why}");
-            events.normal(&about, "OwnedAgain", message);
+            events.normal(namespace, "OwnedAgain", &message);
         }
         Standing::Elsewhere => {
             let message = format!("The shoot belongs to another seed: {why}");
-            events.warning(&about, "OwnedElsewhere", message);
+            events.warning(namespace, "OwnedElsewhere", &message);
         }
         Standing::Unresolved => {
             let message = format!("Nothing is written for the shoot: {why}");
-            events.warning(&about, "OwnerUnresolved", message);
+            events.warning(namespace, "OwnerUnresolved", &message);
         }
         _ => {}
     }

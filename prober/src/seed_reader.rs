@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::events::Events;
-use common::leader_election::Role;
+use common::leader_election::Election;
 use common::metrics::Registry;
 use kube::Client;
 use prober_core::config::{Config, Dependent, ResourceRef};
@@ -110,7 +110,7 @@ impl SeedReader {
     /// State that the restores of several shoots share. They write at the default rate of the
     /// prober, together.
     pub fn shared(&self) -> Shared {
-        let (clock, role) = (Clock::start(), Role::Alone);
+        let (clock, election) = (Clock::start(), Election::Alone);
         let suspend_detector = SuspendDetector::new(clock);
         let config = Config {
             initial_delay: Duration::ZERO,
@@ -126,14 +126,14 @@ impl SeedReader {
                 Arc::clone(&self.seed),
                 QPS,
                 BURST,
-                role.write_fence(),
+                election.clone(),
                 suspend_detector.clone(),
             )),
             suspend_detector,
             metrics: Metrics::register(&mut Registry::default()),
             statuses: ShootStatuses::new(clock),
             events: Events::none(),
-            role,
+            election,
         }
     }
 

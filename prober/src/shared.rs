@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use common::events::Events;
-use common::leader_election::Role;
+use common::leader_election::Election;
 use prober_core::config::{Config, OwnerCheck};
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
@@ -36,7 +36,7 @@ pub struct Shared {
     pub statuses: ShootStatuses,
     pub events: Events,
     /// In a dry run nothing is written, but logged and counted.
-    pub role: Role,
+    pub election: Election,
 }
 
 impl Shared {
@@ -56,7 +56,7 @@ impl Shared {
             clock,
             seed,
             suspend_detector,
-            role,
+            election,
             ..
         } = self;
         let (options, resumed) = (seed.options(config, namespace), suspend_detector.resumed());
@@ -75,13 +75,13 @@ impl Shared {
             config,
             settings: &cluster.settings,
             options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
-            leads: role.leads(),
-            dry_run: role.is_dry_run(),
+            leads: election.leads(),
+            dry_run: election.is_dry_run(),
             seed_since: ByDirection {
                 up: live.zip(listed).map(|(live, listed)| live.max(listed)),
                 down: live,
             },
-            leader_silent_from: role.leader_silent_from().map(|at| clock.moment(at)),
+            leader_silent_from: election.leader_silent_from().map(|at| clock.moment(at)),
             is_ours: seed
                 .clusters
                 .get("", namespace)

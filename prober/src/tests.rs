@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use common::events::Events;
-use common::leader_election::{Fence, Role};
+use common::leader_election::Election;
 use common::metrics::Registry;
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::Grace;
@@ -56,14 +56,14 @@ pub(crate) fn shared(config: &str) -> Shared {
             seed,
             1.0,
             NonZeroU32::MIN,
-            Fence::always_open(),
+            Election::Alone,
             suspend_detector.clone(),
         )),
         suspend_detector,
         metrics: Metrics::register(&mut Registry::default()),
         statuses: ShootStatuses::new(clock),
         events: Events::none(),
-        role: Role::Alone,
+        election: Election::Alone,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::api_failure::ApiFailure;
-use common::leader_election::Fence;
+use common::leader_election::Election;
 use common::logging::with_causes;
 use common::objects;
 use common::status_message::StatusMessage;
@@ -50,7 +50,7 @@ pub struct Writer {
     seed: Arc<Seed>,
     limiter: RestoreLimiter,
     protective: Arc<Semaphore>,
-    fence: Fence,
+    election: Election,
     suspend_detector: SuspendDetector,
 }
 
@@ -72,12 +72,12 @@ fn refusal(error: kube::Error) -> Refusal {
 
 impl Writer {
     /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt.
-    /// Nothing is sent while the fence is closed, or after a suspension.
+    /// Nothing that needs leadership is sent without it, and nothing after a suspension.
     pub fn new(
         seed: Arc<Seed>,
         qps: f64,
         burst: NonZeroU32,
-        fence: Fence,
+        election: Election,
         suspend_detector: SuspendDetector,
     ) -> Self {
         let period = Duration::try_from_secs_f64(1.0 / qps)
@@ -90,7 +90,7 @@ impl Writer {
             seed,
             limiter: RateLimiter::direct_with_clock(quota, LimiterClock(Instant::now())),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
-            fence,
+            election,
             suspend_detector,
         }
     }
@@ -164,7 +164,7 @@ impl Writer {
             .suspend_detector
             .run_unless_suspended(order.judged_at, request);
         let answer = if order.needs_lead {
-            self.fence.while_open(request).await
+            self.election.while_leading(request).await
         } else {
             Some(request.await)
         };
@@ -211,9 +211,9 @@ mod tests {
 
     /// A writer that nothing stops.
     fn writer(qps: f64, burst: u32) -> Writer {
-        let (fence, clock) = (Fence::always_open(), crate::clock::Clock::start());
+        let (election, clock) = (Election::Alone, crate::clock::Clock::start());
         let burst = NonZeroU32::new(burst).unwrap();
-        Writer::new(seed(), qps, burst, fence, SuspendDetector::new(clock))
+        Writer::new(seed(), qps, burst, election, SuspendDetector::new(clock))
     }
 
     #[tokio::test(start_paused = true)]

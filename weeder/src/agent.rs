@@ -36,11 +36,7 @@ pub async fn run_on(
 ) -> anyhow::Result<()> {
     let (config, mut file) = ConfigFile::open(&args.config_file, config::parse)?;
     let mut runtime = AgentRuntime::open(Agent::Weeder, &args, LEASE, dialer).await?;
-    file.report_to(
-        &mut runtime.registry,
-        runtime.events.clone(),
-        runtime.self_reference.clone(),
-    );
+    file.report_to(&mut runtime.registry, runtime.events.clone());
     let instruments = Instruments {
         events: runtime.events.clone(),
         ..Instruments::default()
@@ -65,7 +61,7 @@ pub async fn run_on(
     let controller = Controller::new(
         runtime.client.clone(),
         configs,
-        runtime.role.clone(),
+        runtime.election.clone(),
         instruments,
     );
     let work = async {
@@ -79,5 +75,5 @@ pub async fn run_on(
             shutdown.run_until_cancelled(reload)
         );
     };
-    runtime.run(endpoints, work).await
+    runtime.run(endpoints, &shutdown, work).await
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::access_review::{Right, allowed_everywhere};
 use common::api_failure::ApiFailure;
-use common::events::{Events, pod_reference};
-use common::leader_election::Role;
+use common::events::Events;
+use common::leader_election::Election;
 use common::process::{LAST_ANSWERS, propagate_panic};
 use futures::FutureExt;
 use kube::Client;
@@ -44,7 +44,7 @@ pub struct Controller {
     configs: watch::Receiver<Arc<Config>>,
     config: Arc<Config>,
     watches: Watches,
-    role: Role,
+    election: Election,
     instruments: Instruments,
     namespaces: Namespaces,
     deletions: JoinSet<(Deletion, DeleteResult)>,
@@ -62,7 +62,7 @@ impl Controller {
     pub fn new(
         client: Client,
         mut configs: watch::Receiver<Arc<Config>>,
-        role: Role,
+        election: Election,
         instruments: Instruments,
     ) -> Self {
         let config = Arc::clone(&configs.borrow_and_update());
@@ -72,7 +72,7 @@ impl Controller {
             client,
             configs,
             config,
-            role,
+            election,
             instruments,
             deletions: JoinSet::new(),
             reviews: JoinSet::new(),
@@ -94,7 +94,7 @@ impl Controller {
                 .map_or(heartbeat, |next| heartbeat.min(next.into()));
             tokio::select! {
                 () = cancelled.cancelled() => break,
-                () = self.role.elected(), if !leads => {
+                () = self.election.elected(), if !leads => {
                     leads = true;
                     self.namespaces.lead(Instant::now().into());
                 }
@@ -158,13 +158,13 @@ impl Controller {
     }
 
     fn send(&mut self, deletion: Deletion) {
-        let (client, role) = (self.client.clone(), self.role.clone());
+        let (client, election) = (self.client.clone(), self.election.clone());
         self.deletions.spawn(async move {
             let delete = async {
-                if role.is_dry_run() {
+                if election.is_dry_run() {
                     log_dry_run(&deletion)
                 } else {
-                    delete(client, &role.write_fence(), &deletion).await
+                    delete(client, &election, &deletion).await
                 }
             };
             // The log has the panic already.
@@ -180,12 +180,12 @@ impl Controller {
         self.instruments.metrics.deletion(result);
         self.instruments.activity.deletion(deletion, result);
         if result == DeleteResult::Deleted {
-            let Deletion { pod, uid, .. } = deletion;
-            let about = pod_reference(&pod.namespace, &pod.name, uid);
+            let pod = &deletion.pod;
+            let about = format!("Pod {}/{}", pod.namespace, pod.name);
             let message = format!("crash-looping pod deleted because {}", deletion.because());
             self.instruments
                 .events
-                .normal(&about, "PodDeleted", message);
+                .normal(&about, "PodDeleted", &message);
         }
         let missed_right = self.namespaces.misses_right();
         let now = Instant::now();

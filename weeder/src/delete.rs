@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use common::api_failure::{ApiFailure, Retry};
-use common::leader_election::Fence;
+use common::leader_election::Election;
 use common::logging::with_causes;
 use common::status_message::StatusMessage;
 use kube::api::{DeleteParams, Preconditions};
@@ -75,31 +75,32 @@ impl DeleteResult {
 }
 
 /// Deletes a pod with its own grace period, if it is the one that was judged and has not changed
-/// since. Nothing is sent through a closed fence.
-pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> DeleteResult {
+/// since. Nothing is sent unless this process leads.
+pub async fn delete(client: Client, election: &Election, deletion: &Deletion) -> DeleteResult {
     let api: Api<PrunedPod> = Api::namespaced(client, &deletion.pod.namespace);
     let params = DeleteParams::default().preconditions(Preconditions {
         uid: Some(deletion.uid.clone()),
         resource_version: Some(deletion.resource_version.clone()),
     });
-    // A DELETE may wait for a connection first, and must not be sent when the fence has closed
+    // A DELETE may wait for a connection first, and must not be sent when leadership was lost
     // meanwhile.
     let request = timeout(TIMEOUT, api.delete(&deletion.pod.name, &params));
-    let (result, error): (DeleteResult, Box<dyn Error>) = match fence.while_open(request).await {
-        None => return DeleteResult::NotLeading,
-        Some(Ok(Ok(_))) => {
-            let Deletion { pod, uid, .. } = deletion;
-            let (namespace, pod, because) = (&pod.namespace, &pod.name, deletion.because());
-            tracing::info!(namespace, pod, uid, because, "crash-looping pod deleted");
-            return DeleteResult::Deleted;
-        }
-        Some(Ok(Err(kube::Error::Api(status)))) => (
-            DeleteResult::from(&*status),
-            StatusMessage::of(&status).into(),
-        ),
-        Some(Ok(Err(error))) => (DeleteResult::Failed(ApiFailure::NoAnswer), error.into()),
-        Some(Err(elapsed)) => (DeleteResult::Failed(ApiFailure::NoAnswer), elapsed.into()),
-    };
+    let (result, error): (DeleteResult, Box<dyn Error>) =
+        match election.while_leading(request).await {
+            None => return DeleteResult::NotLeading,
+            Some(Ok(Ok(_))) => {
+                let Deletion { pod, uid, .. } = deletion;
+                let (namespace, pod, because) = (&pod.namespace, &pod.name, deletion.because());
+                tracing::info!(namespace, pod, uid, because, "crash-looping pod deleted");
+                return DeleteResult::Deleted;
+            }
+            Some(Ok(Err(kube::Error::Api(status)))) => (
+                DeleteResult::from(&*status),
+                StatusMessage::of(&status).into(),
+            ),
+            Some(Ok(Err(error))) => (DeleteResult::Failed(ApiFailure::NoAnswer), error.into()),
+            Some(Err(elapsed)) => (DeleteResult::Failed(ApiFailure::NoAnswer), elapsed.into()),
+        };
     log(deletion, result, &*error);
     result
 }

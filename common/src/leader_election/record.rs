@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use tokio::time::Instant;
 
 /// The leader; empty if nobody leads.
-pub(crate) fn holder(lease: &Lease) -> &str {
+pub(super) fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().map_or("", holder_of)
 }
 
@@ -18,7 +18,7 @@ fn holder_of(spec: &LeaseSpec) -> &str {
 
 /// The spec after `identity` renewed it, or took it over; the default is that of a Lease that does
 /// not exist yet.
-pub(crate) fn held_by(
+pub(super) fn held_by(
     mut spec: LeaseSpec,
     identity: &str,
     lease_duration: Duration,
@@ -41,7 +41,7 @@ pub(crate) fn held_by(
 }
 
 /// The spec after its holder released it: anyone may take it at once.
-pub(crate) fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
+pub(super) fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(String::new()),
         lease_duration_seconds: Some(1),
@@ -55,39 +55,42 @@ pub(crate) fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
 /// last saw the record change, on our own monotonic clock, so that no other machine's clock
 /// matters.
 #[derive(Debug, Default)]
-pub(crate) struct ObservedLease {
+pub struct ObservedLease {
     spec: LeaseSpec,
     /// Time it was first seen so; `None` if there was no Lease yet.
-    changed_at: Option<Instant>,
+    pub(super) changed_at: Option<Instant>,
+    /// End of this process's own leadership unless it renews; `None` when it does not lead.
+    pub(super) leads_until: Option<Instant>,
 }
 
 impl ObservedLease {
     /// Holder of the Lease when last seen; empty if there was no holder.
-    pub(crate) fn holder(&self) -> &str {
+    pub(super) fn holder(&self) -> &str {
         holder_of(&self.spec)
     }
 
-    /// Notes the Lease as it is now; when it was seen to change last.
-    pub(crate) fn update(&mut self, lease: &Lease, now: Instant) -> Instant {
+    /// True if this process surely leads now.
+    pub(super) fn leads(&self) -> bool {
+        self.leads_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Notes the Lease as it is now.
+    pub(super) fn update(&mut self, lease: &Lease, now: Instant) {
         let spec = lease.spec.clone().unwrap_or_default();
-        if spec != self.spec {
+        if spec != self.spec || self.changed_at.is_none() {
             self.spec = spec;
             self.changed_at = Some(now);
         }
-        *self.changed_at.get_or_insert(now)
     }
 
-    /// Earliest end of another replica's leadership; `None` if `identity` may renew the Lease or
-    /// take over. Also right when the Lease was deleted: its last holder may still believe that it
-    /// leads.
-    pub(crate) fn held_until(&self, identity: &str, now: Instant) -> Option<Instant> {
-        if ["", identity].contains(&self.holder()) {
-            return None;
-        }
+    /// True if another replica than `identity` may still lead. Also right when the Lease was
+    /// deleted: its last holder may still believe that it leads.
+    pub(super) fn is_held_by_another(&self, identity: &str, now: Instant) -> bool {
         let seconds = self.spec.lease_duration_seconds;
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let end = self.changed_at? + Duration::from_secs(seconds.unwrap_or_default());
-        (now < end).then_some(end)
+        let lasts = Duration::from_secs(seconds.unwrap_or_default());
+        !["", identity].contains(&self.holder())
+            && self.changed_at.is_some_and(|at| now < at + lasts)
     }
 }
 
@@ -123,7 +126,7 @@ mod tests {
     #[test]
     fn a_foreign_lease_is_left_alone_for_its_whole_duration_however_old_its_stamp_looks() {
         let (start, mut observed) = (Instant::now(), ObservedLease::default());
-        assert_eq!(observed.held_until("me", start), None);
+        assert!(!observed.is_held_by_another("me", start));
         for line in SIGHTS.trim().lines() {
             let (seen, expected) = line.split_once("->").expect(line);
             let (seconds, seen) = seen.trim().split_once(' ').expect(line);
@@ -133,9 +136,13 @@ mod tests {
                 ..Lease::default()
             };
             observed.update(&lease, now);
-            let end = observed.held_until("me", now).unwrap_or(now);
-            assert_eq!((end - now).as_secs().to_string(), expected.trim(), "{line}");
-            assert_eq!(observed.held_until("me", end), None, "{line}");
+            let end = now + Duration::from_secs(expected.trim().parse().expect(line));
+            let before = end - Duration::from_millis(1);
+            assert!(
+                end == now || observed.is_held_by_another("me", before),
+                "{line}"
+            );
+            assert!(!observed.is_held_by_another("me", end), "{line}");
         }
     }
 

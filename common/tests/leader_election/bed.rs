@@ -9,9 +9,9 @@ use std::time::Duration;
 use api_server::{
     Authority, Fault, FaultId, MemoryApi, Options, PATIENCE, Record, Rule, User, When, Wire,
 };
-use common::events::{Events, Recorder};
+use common::events::Events;
 use common::flags::LeaderElection;
-use common::leader_election::{Fence, LeaderElector, Lost, campaign, reference};
+use common::leader_election::{Election, LeaderElector, Lost, campaign};
 use http::Request;
 use http::Response;
 use http::header::{AUTHORIZATION, HeaderValue};
@@ -24,15 +24,19 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 pub const GARDEN: &str = "garden";
 pub const LEASE: &str = "dwd-prober-leader-election";
 pub const LEASES: &str = "leases.coordination.k8s.io";
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// The longest time that a request or an answer is under way, in a good network and in a rough one,
 /// where one of twenty gets lost, too; three of four take at most a twentieth of it.
 const LONGEST: Duration = Duration::from_millis(50);
 pub const LONGEST_IN_ROUGH: Duration = Duration::from_secs(24);
+/// Longer than a few requests take in the good one.
+pub const MOMENT: Duration = Duration::from_millis(500);
 
 /// The default times of the flags, but for the renew deadline, which is 10 s.
 pub fn settings(renew_deadline: u64) -> LeaderElection {
@@ -41,7 +45,7 @@ pub fn settings(renew_deadline: u64) -> LeaderElection {
         namespace: GARDEN.into(),
         lease_duration: LEASE_DURATION,
         renew_deadline: Duration::from_secs(renew_deadline),
-        retry_period: Duration::from_secs(2),
+        retry_period: RETRY_PERIOD,
     }
 }
 
@@ -72,11 +76,11 @@ pub struct Link {
 
 impl Bed {
     pub async fn start() -> Arc<Self> {
-        Self::with(0, vec![]).await
+        Self::with(0).await
     }
 
-    /// A network whose random numbers begin with this seed, and more rights than those of rule 83.
-    pub async fn with(seed: u64, mut rules: Vec<Rule>) -> Arc<Self> {
+    /// A network whose random numbers begin with this seed.
+    pub async fn with(seed: u64) -> Arc<Self> {
         rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
@@ -84,14 +88,13 @@ impl Bed {
         let server = MemoryApi::start(&authority, Options::default())
             .await
             .unwrap();
-        let lease = Rule::new("get,watch,update", LEASES).in_namespace(GARDEN);
-        rules.extend([
+        // Less than rule 83 grants.
+        let lease = Rule::new("get,update", LEASES).in_namespace(GARDEN);
+        let rules = vec![
             Rule::new("create", LEASES).in_namespace(GARDEN),
             lease.named(LEASE),
-            Rule::new("create,get,update,patch", "events").in_namespace(GARDEN),
-            // What every user who is known may do.
-            Rule::new("create", "selfsubjectaccessreviews.authorization.k8s.io"),
-        ]);
+            Rule::new("create", "events").in_namespace(GARDEN),
+        ];
         server
             .access()
             .grant("prober", User::limited("prober", rules));
@@ -141,8 +144,8 @@ impl Bed {
     /// A replica whose work is to wait for its end.
     pub fn replica(self: &Arc<Self>, identity: &str) -> Replica {
         let link = self.link(identity);
-        let (events, recorder) = link.recorder();
-        let (elector, fence) = link.candidate(settings(10), events);
+        let (events, recorder) = link.events();
+        let (elector, election) = link.candidate(settings(10), events);
         let (stop, alive) = (CancellationToken::new(), Arc::new(()));
         let (until, work) = (stop.clone().cancelled_owned(), Arc::downgrade(&alive));
         let campaign = campaign(elector, async move {
@@ -150,9 +153,12 @@ impl Bed {
             until.await;
         });
         Replica {
-            task: tokio::spawn(recorder.beside(campaign)),
+            task: tokio::spawn(async move {
+                let _recorder = recorder;
+                campaign.await
+            }),
             link,
-            fence,
+            election,
             stop,
             work,
         }
@@ -210,15 +216,13 @@ impl Bed {
 }
 
 impl Link {
-    pub fn candidate(&self, settings: LeaderElection, events: Events) -> (LeaderElector, Fence) {
-        let identity = self.of.to_string();
-        let (elector, role) = LeaderElector::new(self.client(), settings, LEASE, identity, events);
-        (elector, role.write_fence())
+    pub fn candidate(&self, settings: LeaderElection, events: Events) -> (LeaderElector, Election) {
+        LeaderElector::new(self.client(), settings, LEASE, &self.of, events)
     }
 
-    /// Takes Events and writes them, about the Lease where they may not stand elsewhere.
-    pub fn recorder(&self) -> (Events, Recorder) {
-        Recorder::new(self.client(), reference(GARDEN, LEASE))
+    /// Takes Events, which are written as long as the task is kept.
+    pub fn events(&self) -> (Events, AbortOnDropHandle<()>) {
+        Events::start(self.client(), GARDEN, LEASE)
     }
 
     /// Until it is undone, nothing that arrives is heard of.
@@ -283,7 +287,7 @@ impl Link {
 
 pub struct Replica {
     pub link: Link,
-    pub fence: Fence,
+    pub election: Election,
     stop: CancellationToken,
     task: JoinHandle<Result<(), Lost>>,
     /// Its work, until it has ended.
@@ -292,7 +296,7 @@ pub struct Replica {
 
 impl Replica {
     pub async fn leads(&self) {
-        soon(self.fence.opened()).await;
+        soon(self.election.elected()).await;
     }
 
     /// Ends its work.
@@ -304,7 +308,7 @@ impl Replica {
     /// Waits for its end.
     pub async fn ended(self) -> Result<(), Lost> {
         let ended = soon(self.task).await.unwrap();
-        assert!(!self.fence.is_open() && self.work.strong_count() == 0);
+        assert!(!self.election.leads() && self.work.strong_count() == 0);
         ended
     }
 }

@@ -3,39 +3,46 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_server::{Fault, Record, Rule, When};
-use common::leader_election::reference;
-use tokio::time::{Instant, sleep};
+use api_server::{Fault, When};
+use common::metrics::Registry;
+use prometheus_client::encoding::text::encode;
+use tokio::time::sleep;
 
 use crate::bed::{Bed, GARDEN, LEASE};
 
-const SHOOT: &str = "shoot--a--b";
-
-/// The Events of a namespace, the oldest first: what they are about, and what they say.
+/// The messages of the Events of a namespace, the oldest first. All are about the Lease.
 pub fn messages(bed: &Bed, namespace: &str) -> Vec<String> {
     let events = bed.server.store().list("events", Some(namespace));
     let shown = events.iter().map(|event| {
-        let [about, said] = [&event["involvedObject"]["name"], &event["message"]];
-        format!("{}: {}", about.as_str().unwrap(), said.as_str().unwrap())
+        let about = &event["involvedObject"];
+        assert_eq!(
+            (&about["kind"], &about["name"]),
+            (&"Lease".into(), &LEASE.into())
+        );
+        event["message"].as_str().unwrap().to_owned()
     });
     shown.collect()
 }
 
-/// Reports this of an object, in work that takes 10 s. Returns how many Events were lost.
+/// Reports these texts of things, and waits for some seconds. Returns how many Events were lost.
 async fn report(
     bed: &Arc<Bed>,
-    [namespace, name]: [&str; 2],
-    texts: impl IntoIterator<Item: ToString>,
+    texts: impl IntoIterator<Item = (&str, String)>,
+    seconds: u64,
 ) -> u64 {
-    let (events, recorder) = bed.link("it").recorder();
-    let work = async {
-        for text in texts {
-            events.normal(&reference(namespace, name), "Test", text.to_string());
-        }
-        sleep(Duration::from_secs(10)).await;
-    };
-    recorder.beside(work).await;
-    events.lost()
+    let (events, _recorder) = bed.link("it").events();
+    let mut registry = Registry::default();
+    events.register(&mut registry);
+    for (about, text) in texts {
+        events.normal(about, "Test", &text);
+    }
+    sleep(Duration::from_secs(seconds)).await;
+    let mut shown = String::new();
+    encode(&mut shown, &registry).unwrap();
+    let lost = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("dwd_events_lost_total "));
+    lost.unwrap().parse().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,41 +51,56 @@ async fn what_was_said_last_of_an_object_is_not_repeated() {
     let refused = When::verb("create", "events").once();
     bed.server.faults().add(refused, Fault::status(403));
     // The first is refused, so the second is none that was said already.
-    let texts = ["down", "down", "down", "up", "down"];
-    assert_eq!(report(&bed, [GARDEN, LEASE], texts).await, 1, "lost");
-    let said = ["down", "up", "down"].map(|text| format!("{LEASE}: {text}"));
-    assert_eq!(messages(&bed, GARDEN), said);
+    let texts = [
+        "a down", "a down", "a down", "b down", "a down", "a up", "a down",
+    ];
+    let texts = texts.map(|text| text.split_once(' ').unwrap());
+    let said = || texts.map(|(about, text)| (about, text.to_owned()));
+    assert_eq!(report(&bed, said(), 10).await, 1, "lost");
+    let once = ["a: down", "b: down", "a: up", "a: down"];
+    assert_eq!(messages(&bed, GARDEN), once);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_events_are_not_allowed_they_go_home_and_name_the_object() {
-    for (rules, namespace, told) in [
-        (vec![], GARDEN, format!("{LEASE}: Lease {SHOOT}/it: to")),
-        (
-            vec![Rule::new("create", "events")],
-            SHOOT,
-            "it: to".to_owned(),
-        ),
-    ] {
-        let bed = Bed::with(0, rules).await;
-        report(&bed, [SHOOT, "it"], ["to 0", "to 2"]).await;
-        let said = [0, 2].map(|replicas| format!("{told} {replicas}"));
-        assert_eq!(messages(&bed, namespace), said);
-        let is_review = |record: &Record| record.resource.starts_with("selfsubjectaccessreviews");
-        assert_eq!(bed.server.requests().count(is_review), 1);
-        bed.check();
+async fn events_are_about_the_lease_and_name_the_object() {
+    let bed = Bed::start().await;
+    let long = "é".repeat(1024);
+    let said = [("", "it"), ("shoot--a--b", "it"), ("x", &long)];
+    let said = said.map(|(about, text)| (about, text.to_owned()));
+    assert_eq!(report(&bed, said, 10).await, 0);
+    let cut = format!("x: {}", "é".repeat(510));
+    assert_eq!(messages(&bed, GARDEN), ["it", "shoot--a--b: it", &cut]);
+    bed.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_tried_once_and_not_repeated_for_ten_minutes() {
+    let bed = Bed::start().await;
+    let (events, _recorder) = bed.link("it").events();
+    let count = || {
+        bed.server
+            .requests()
+            .count(|record| record.resource == "events")
+    };
+    let mut counts = Vec::new();
+    // After a request without an answer, which is given up after 5 s.
+    let lost = When::verb("create", "events").once();
+    bed.server.faults().add(lost, Fault::Stall);
+    for seconds in [10, 590, 20, 590] {
+        events.normal("", "Test", "it");
+        sleep(Duration::from_secs(seconds)).await;
+        counts.push(count());
     }
+    assert_eq!(counts, [1, 2, 2, 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_end() {
+async fn an_api_server_that_swallows_events_holds_up_nothing() {
     let bed = Bed::start().await;
     let events = When::verb("create", "events");
     bed.server.faults().add(events, Fault::Stall);
-    let begin = Instant::now();
-    let lost = report(&bed, [GARDEN, LEASE], 0..5000).await;
-    assert!(
-        begin.elapsed() < Duration::from_secs(11) && lost >= 900,
-        "{lost}"
-    );
+    let texts = (0..5000).map(|number| ("", number.to_string()));
+    // The queue holds 4,096, and two requests were given up.
+    let lost = report(&bed, texts, 11).await;
+    assert_eq!(lost, 5000 - 4096 + 2);
 }

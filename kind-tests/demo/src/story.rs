@@ -42,8 +42,8 @@ const STEPS: [DemoStep; 6] = [
     (
         "killed",
         // As late as it hurts most: far too late for another one to be elected, which takes 15 s. A
-        // leader renews its Lease every 2 s and counts as gone 5 s after that (D-61): killed any
-        // earlier it might be given less than its patience.
+        // leader renews its Lease every 2 s and counts as silent 7 s after that (D-61): killed
+        // much earlier it might be given less than its patience.
         |record| Some(record.number("verdict")? - 1.4),
         "{leader}, the leader, is killed (SIGKILL) before it has done anything. Its Lease runs on for up to 15s.",
     ),

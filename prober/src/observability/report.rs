@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
-use common::events::namespace_reference;
-use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::{Dependent, DependentId, ResourceRef};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
@@ -171,7 +169,7 @@ impl Reporter for AgentReporter {
                 is_scaling: shoot.scaling().is_some(),
                 has_stood_down: shoot.has_stood_down(),
                 paused: status.is_paused(),
-                leads: context.shared.role.leads(),
+                leads: context.shared.election.leads(),
                 now,
                 wall: context.wall(),
             };
@@ -299,17 +297,14 @@ impl AgentReporter {
             record = serde_json::to_string(&outage).unwrap_or_default(),
             "outage ended"
         );
-        if context.shared.role.leads() || outage.acted.is_some() {
+        if context.shared.election.leads() || outage.acted.is_some() {
             context.shared.metrics.outages.ended(&outage);
-            let (events, about) = (
-                &context.shared.events,
-                namespace_reference(&context.namespace),
-            );
+            let (events, about) = (&context.shared.events, &context.namespace);
             match outage.end {
                 Some(OutageEnd::Restored | OutageEnd::NothingHeldDown) => {
-                    events.normal(&about, "OutageEnded", outage.sentence())
+                    events.normal(about, "OutageEnded", &outage.sentence())
                 }
-                _ => events.warning(&about, "OutageEnded", outage.sentence()),
+                _ => events.warning(about, "OutageEnded", &outage.sentence()),
             }
         }
         self.status.keep(*outage);
@@ -325,8 +320,8 @@ impl ShootContext {
             expired_after_s,
             "grace is too short for the renewals of the nodes' leases, protection may come too late"
         );
-        let about = namespace_reference(&self.namespace);
-        self.shared.events.warning(&about, "GraceTooShort", message);
+        let events = &self.shared.events;
+        events.warning(&self.namespace, "GraceTooShort", &message);
     }
 
     /// Brings up to date which dependents do not exist although they must, and reports new ones.
@@ -381,7 +376,7 @@ impl ShootContext {
             "resource written"
         );
         let (before, events) = (base.replicas, &self.shared.events);
-        let about = self.reference(resource, &base.uid);
+        let about = self.object(resource);
         match write.replicas {
             Some(0) => {
                 let why = if self.shoot.has_stood_down() {
@@ -392,30 +387,30 @@ impl ShootContext {
                 events.warning(
                     &about,
                     "ScaledDown",
-                    format!("Scaled from {before} to 0: {why}"),
+                    &format!("Scaled from {before} to 0: {why}"),
                 );
             }
             Some(replicas) => events.normal(
                 &about,
                 "ScaledUp",
-                format!("Scaled from {before} to {replicas}: the nodes reach their API server"),
+                &format!("Scaled from {before} to {replicas}: the nodes reach their API server"),
             ),
             None if !write.marks.held_down => events.normal(
                 &about,
                 "ProtectionRemoved",
-                format!("Annotations removed, replicas stay at {before}"),
+                &format!("Annotations removed, replicas stay at {before}"),
             ),
             None => events.normal(
                 &about,
                 "ProtectionMarked",
-                "Marked again as held down: somebody took the mark".to_owned(),
+                "Marked again as held down: somebody took the mark",
             ),
         }
     }
 
     /// Reports that the leader did not act.
     fn written_without_lead(&self, resource: &ResourceRef, direction: Direction) {
-        let leader = self.shared.role.status().leader;
+        let leader = self.shared.election.status().leader;
         let leader = leader.unwrap_or_else(|| "nobody".to_owned());
         self.shared.metrics.protected_without_lead.inc(direction);
         tracing::warn!(%resource, direction = direction.into_str(), leader, "the leader did not act, this replica did in its place");
@@ -425,25 +420,23 @@ impl ShootContext {
         };
         let message =
             format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
-        self.warn(resource, "", "LeaderDidNotAct", message);
+        self.warn(resource, "LeaderDidNotAct", &message);
     }
 
     fn not_scaled(&self, at: DependentId, direction: Direction, refusal: &Refusal) {
         let (resource, category) = (self.resource(at), refusal.into_str());
         self.shared.metrics.scaled(direction, resource, category);
-        let observed = self.shoot.dependent(at).observed();
-        let uid = observed.map_or("", |observed| &observed.uid);
         let direction = direction.into_str();
         let message = format!("Cannot be scaled {direction}: {refusal}");
-        self.warn(resource, uid, "ScalingFailed", message);
+        self.warn(resource, "ScalingFailed", &message);
         tracing::error!(%resource, direction, category, error = %refusal, "resource cannot be scaled");
     }
 
     fn keeps_changing(&self, at: DependentId) {
         let resource = self.resource(at);
         tracing::warn!(%resource, "somebody else keeps writing the resource");
-        let message = "Somebody else keeps writing it while it is being scaled".to_owned();
-        self.warn(resource, "", "KeepsChanging", message);
+        let message = "Somebody else keeps writing it while it is being scaled";
+        self.warn(resource, "KeepsChanging", message);
     }
 
     fn left_behind(&self, at: DependentId) {
@@ -452,21 +445,14 @@ impl ShootContext {
         tracing::warn!(%resource, "resource could not be restored within its timeout, going on without it");
     }
 
-    /// An Event at the resource itself; the UID is empty where it is not known.
-    fn warn(&self, resource: &ResourceRef, uid: &str, reason: &'static str, message: String) {
-        let about = self.reference(resource, uid);
-        self.shared.events.warning(&about, reason, message);
+    fn warn(&self, resource: &ResourceRef, reason: &'static str, message: &str) {
+        let events = &self.shared.events;
+        events.warning(&self.object(resource), reason, message);
     }
 
-    fn reference(&self, resource: &ResourceRef, uid: &str) -> ObjectReference {
-        ObjectReference {
-            api_version: Some(resource.api_version.clone()),
-            kind: Some(resource.kind.clone()),
-            namespace: Some(self.namespace.clone()),
-            name: Some(resource.name.clone()),
-            uid: (!uid.is_empty()).then(|| uid.to_owned()),
-            ..ObjectReference::default()
-        }
+    /// A resource of this shoot, as Events name it.
+    fn object(&self, resource: &ResourceRef) -> String {
+        format!("{} {}/{}", resource.kind, self.namespace, resource.name)
     }
 
     fn resource(&self, dependent: DependentId) -> &ResourceRef {

@@ -14,7 +14,7 @@ async fn a_watch_that_fails_ends_the_work() {
             .unwrap()
             .config;
     let (_keep, configs) = watch::channel(Arc::new(config));
-    let mut controller = Controller::new(client, configs, Role::Alone, Instruments::default());
+    let mut controller = Controller::new(client, configs, Election::Alone, Instruments::default());
     controller
         .watches
         .tasks

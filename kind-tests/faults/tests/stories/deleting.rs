@@ -1,9 +1,9 @@
-//! The fence before a DELETE of the weeder.
+//! The election before a DELETE of the weeder.
 
 use std::future::ready;
 
 use anyhow::Result;
-use common::leader_election::Fence;
+use common::leader_election::Election;
 use common::metrics::RequestCounter;
 use common::seed_client::{self, KubeconfigChoice};
 use common::transport::Dialer;
@@ -14,7 +14,7 @@ use weeder_core::deletion::Deletion;
 use weeder_core::window::OpenReason;
 
 #[test]
-fn nothing_is_sent_through_a_closed_fence() -> Result<()> {
+fn nothing_is_sent_without_leadership() -> Result<()> {
     told(0, async |script| {
         let world = script.life.world.clone();
         let dialer = Dialer::new(move |address| ready(world.dial(&address)));
@@ -36,9 +36,9 @@ fn nothing_is_sent_through_a_closed_fence() -> Result<()> {
         };
         let requests = script.life.world.seed.requests();
         let before = requests.total();
-        let closed = delete(client, &Fence::always_closed(), &deletion).await;
+        let result = delete(client, &Election::DryRun, &deletion).await;
         assert_eq!(
-            (closed, requests.total()),
+            (result, requests.total()),
             (DeleteResult::NotLeading, before)
         );
         Ok(())

@@ -21,7 +21,6 @@ fn pods_are_deleted_when_their_service_is_back() {
         ("and once there is an API server, without which it is live", r#"seed refused; weeder; metric dwd_weeder_watch_restarts_total{resource="pods"} 2; metric dwd_seed_known 0; page /healthz 200 weeding; page /readyz 500 [-]watches; over; page /readyz 200 watches; metric dwd_seed_known 1"#),
         ("a DELETE that is under way at the end is told", "weeder; metric dwd_seed_known 1; seed delete pods: delays 0.5; crash a/p; recover a; met 1; stop weeder; event PodDeleted p"),
         ("an Event names the Service that is back, on the Lease", r#"weeder; metric dwd_seed_known 1; crash a/p; recover a; event PodDeleted Pod a/p: crash-looping pod deleted because etcd-main-client is ready again; event PodDeleted "kind":"Lease"; event PodDeleted "namespace":"garden""#),
-        ("or on the pod, where that may be written", r#"also create events; weeder; metric dwd_seed_known 1; crash a/p; recover a; event PodDeleted crash-looping pod deleted because etcd-main-client is ready again; event PodDeleted "kind":"Pod"; event PodDeleted "namespace":"a""#),
         ("DELETEs that hang in one namespace hold up no other",
          "weeder; metric dwd_seed_known 1; seed delete pods namespaces/a/: stalls; crash a/1; crash a/2; crash a/3; crash a/4; crash a/5; crash a/6; crash a/7; crash a/8; crash a/9; crash a/10; crash z/p; recover a; met 8; recover z; 4 s; hits 8; not-there z/p"),
         ("windows and deletions are counted",

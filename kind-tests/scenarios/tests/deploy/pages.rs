@@ -225,7 +225,7 @@ const WORDS: [(&str, &str); 2] = [
 ];
 
 /// Commands that are not run here: page, words, and what they are about or need.
-const ELSEWHERE: [(&str, &str, &str); 7] = [
+const ELSEWHERE: [(&str, &str, &str); 6] = [
     ("README", "make ", "recipes, which CI runs"),
     ("docs/cli", "kubectl krew ", "a release"),
     ("docs/releases", "", "a release"),
@@ -236,7 +236,6 @@ const ELSEWHERE: [(&str, &str, &str); 7] = [
     ),
     ("docs/try-locally", "", "Gardener's local setup"),
     ("Panicked", "", "a defect"),
-    ("OpenFiles", "", "a limit that is not everywhere"),
 ];
 
 #[test]
@@ -336,8 +335,7 @@ async fn play(site: &mut Site, step: &str, printed: &mut String) -> Result<()> {
 
 /// Searches for what does not happen to a sound program, or not everywhere, by the source that
 /// writes what they find.
-const IN_SOURCES: [(&str, &str); 3] = [
-    ("OpenFiles", "common/src/process.rs"),
+const IN_SOURCES: [(&str, &str); 2] = [
     ("Panicked", "common/src/process.rs"),
     ("Panicked", "prober/src/manager.rs"),
 ];

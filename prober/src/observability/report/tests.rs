@@ -1,4 +1,4 @@
-use common::events::Recorder;
+use common::events::Events;
 use common::metrics::Registry;
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -86,7 +86,7 @@ async fn each_report_has_its_counter_and_its_event() {
         }
     });
     let client = kube::Client::new(api, "garden");
-    let (events, recorder) = Recorder::new(client, namespace_reference("garden"));
+    let (events, _recorder) = Events::start(client, "garden", "lease");
     let mut registry = Registry::default();
     let context = context(Shared {
         events,
@@ -127,17 +127,16 @@ async fn each_report_has_its_counter_and_its_event() {
         ),
         (5, Report::NotReady(D), "dwd_not_ready_in_time_total 5"),
     ];
-    let reported = async {
-        for (times, report, _) in &rows {
-            for _ in 0..*times {
-                reporter.report(&context, report.clone());
-            }
+    for (times, report, _) in &rows {
+        for _ in 0..*times {
+            reporter.report(&context, report.clone());
         }
-        let stage = ProbeStep::Leases;
-        let cause = Cause::Throttled { retry_after: None };
-        reporter.probe_failed(&context, &ProbeError { stage, cause });
-    };
-    recorder.beside(reported).await;
+    }
+    let stage = ProbeStep::Leases;
+    let cause = Cause::Throttled { retry_after: None };
+    reporter.probe_failed(&context, &ProbeError { stage, cause });
+    // All are written before the clock goes on.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).expect("metrics");
     for series in rows

@@ -13,6 +13,9 @@ use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::tests::scene::OwnedEnvironment;
 
+/// D-61: three retry periods and a second after a renewal was seen, by a poll up to 2 s after it.
+const SILENT_AFTER: Seconds = 9.0;
+
 pub fn state(object: &Option<Observed>) -> DependentState {
     let object = object.clone().map(Arc::new);
     object.map_or(DependentState::Absent, DependentState::Present)
@@ -56,8 +59,8 @@ impl Life {
         let leads = self.replicas[by].env.leads;
         let silent_from = match self.plan.leadership {
             Leadership::Nobody => Some(Moment::START),
-            Leadership::Go | Leadership::Hangs => Some(at(t + 5.0)),
-            Leadership::One => (!leads).then(|| at(self.leader_renewed + 5.0)),
+            Leadership::Go | Leadership::Hangs => Some(at(t + SILENT_AFTER)),
+            Leadership::One => (!leads).then(|| at(self.leader_renewed + SILENT_AFTER)),
         };
         let stale = &self.replicas[by].stale;
         let shown = if stale.contains(&t) { stale.start } else { t };
