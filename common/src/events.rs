@@ -24,6 +24,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::logging::with_causes;
+
 /// The source of the Events.
 const COMPONENT: &str = "dependency-watchdog";
 /// Events that may wait to be written, one after the other: two of each shoot of a large seed
