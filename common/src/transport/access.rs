@@ -30,7 +30,7 @@ type ToProxy = MaybeHttpsStream<TokioIo<Wire>>;
 /// TLS through that, or plain HTTP to the seed.
 type ToServer = TokioIo<MaybeHttpsStream<ToProxy>>;
 type Connection = TokioIo<HeadLimited<ToServer>>;
-pub(super) type Connect<C> = BoxCloneSyncService<Uri, C, BoxError>;
+type Connect<C> = BoxCloneSyncService<Uri, C, BoxError>;
 pub type Connector = Connect<Connection>;
 
 /// Has no `Debug`: it holds credentials.
@@ -66,7 +66,7 @@ impl ServerAccess {
             true => tls::client_config(&self.trust, self.identity.as_ref())?,
             false => tls::unused_config(),
         };
-        let to_host = self.to_host(dialer.within(limit), &tls);
+        let to_host = self.to_host(within(dialer, limit), &tls);
         let mut https = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http();
@@ -128,4 +128,12 @@ pub(crate) fn host(server: &Uri) -> String {
 
 fn boxed(error: impl Into<BoxError>) -> BoxError {
     error.into()
+}
+
+fn within(dialer: &Dialer, limit: Duration) -> Connect<TokioIo<Wire>> {
+    let dialer = dialer.clone();
+    Connect::new(service_fn(move |server| {
+        let dialer = dialer.clone();
+        async move { dialer.dial(server, limit).await?.await }
+    }))
 }

@@ -46,7 +46,7 @@ enum LargeHead {
 /// The answer is in a form that was not asked for, as gateways compress.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is compressed ({0}), which was not asked for")]
-pub struct Compressed(String);
+struct Compressed(String);
 
 /// HTTP/1.1 over connections of this module, within the bounds on heads.
 pub fn client_builder() -> Builder {
