@@ -5,7 +5,7 @@
 //! flags::AgentArgs -> process::run --starts--> an agent
 //! file -> document::Contents -> serde -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
-//! transport: kubeconfigs, TLS and connections to API servers, for seed_client and for shoots; api_failure: what they answer instead
+//! transport: connections to API servers, by kube's kubeconfigs, TLS and credentials, for seed_client and for shoots; api_failure: what they answer instead
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
 //! seed_client -> Client -> objects -> reflector (lists and watches) -> view: what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write

@@ -1,26 +1,20 @@
 //! Connections to API servers, to the seed's and to the shoots'.
 //!
 //! ```text
-//! TCP to the host, or [TCP, with TLS where its URL says https] to a proxy and CONNECT or SOCKS --> TLS with the host
-//! ```
+//! kubeconfig --kube--> Server --kube's TLS and credentials--> Route --> connections of our own, requests
 //!
-//! Above all of that the bytes are bounded that come before the head of an answer. What leads there,
-//! and who this process is, a kubeconfig says; failed handshakes are told in words.
+//! name --> TCP to the host, or to a proxy and CONNECT --> TLS with the host
+//! ```
 //!
 //! kube's builder makes its TCP connector itself and takes no other one.
 
-mod access;
-mod credential;
 mod dialer;
-mod head_limit;
-pub mod kubeconfig;
-mod proxies;
 mod route;
 mod server;
-mod tls;
-mod tls_error;
 mod unusable;
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use http::Uri;
@@ -28,19 +22,14 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Builder};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-pub use self::access::{Connector, ServerAccess};
-pub(crate) use self::access::{Identity, host};
-pub use self::credential::{authorization, basic, bearer};
 pub use self::dialer::{Dialer, Wire};
-pub use self::head_limit::{answered, client_builder};
-pub use self::route::{Connector as RouteConnector, RequestSender, Route};
+pub use self::route::{Connector, RequestSender, Route};
 pub use self::server::{Server, current};
-pub use self::tls::Trust;
-pub use self::tls_error::{TlsError, causes};
 pub use self::unusable::Unusable;
 
-/// The longest that connecting may take, TLS included. Each address of a name gets an equal part of
-/// it: of two, one that swallows everything leaves half for the other.
+/// The longest that connecting to a shoot may take once its name is resolved, TLS included. Each
+/// address of a name gets an equal part of it: of two, one that swallows everything leaves half for
+/// the other.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection on which nothing came for this time is probed ...
@@ -68,6 +57,21 @@ pub fn http_client() -> Builder {
         .pool_timer(TokioTimer::new())
         .http1_read_buf_exact_size(READ_BUFFER);
     builder
+}
+
+/// An error and its causes. An I/O error that wraps another one names as its source the source of
+/// that one, and so hides it.
+pub fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        let wrapped = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        wrapped
+            .map(|wrapped| wrapped as &(dyn Error + 'static))
+            .or_else(|| error.source())
+    })
 }
 
 /// A URL's host, without the brackets round an address of IPv6.

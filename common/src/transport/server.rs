@@ -45,6 +45,22 @@ impl Server {
         trim_token(&mut config.auth_info)?;
         Ok(Self { config, proxy })
     }
+
+    /// Takes the environment's proxy if the kubeconfig names none.
+    ///
+    /// # Errors
+    /// If it is none that is supported.
+    pub fn or_proxy_of_environment(mut self) -> Result<Self, Unusable> {
+        if self.proxy.is_none() {
+            let proxy = Matcher::from_env().intercept(&self.config.cluster_url);
+            let problem = "is not the URL of an http proxy";
+            if !proxy.as_ref().is_none_or(is_http) {
+                return Err(Unusable::new("the environment's proxy", problem));
+            }
+            self.proxy = proxy;
+        }
+        Ok(self)
+    }
 }
 
 /// The cluster and the user of the current context, as far as they exist.
@@ -74,11 +90,15 @@ pub fn current(kubeconfig: &Kubeconfig) -> (Option<&Cluster>, Option<&AuthInfo>)
     )
 }
 
+/// Neither TLS to a proxy nor SOCKS is spoken.
+fn is_http(proxy: &Intercept) -> bool {
+    proxy.uri().scheme_str() == Some("http")
+}
+
 /// The proxy at a URL. The error leaves the URL out, since it may carry a password.
 fn proxy_at(url: &str) -> Result<Intercept, Unusable> {
     let matcher = Matcher::builder().all(url).build();
     let proxy = matcher.intercept(&http::Uri::from_static("https://any"));
-    let is_http = |proxy: &Intercept| proxy.uri().scheme_str() == Some("http");
     let problem = "is no URL of an http proxy";
     proxy
         .filter(is_http)

@@ -79,7 +79,7 @@ impl From<&RustlsTlsError> for Unusable {
                 Self::new(KEY, problem)
             }
             Error::AddRootCertificate(_) | Error::NoValidNativeRootCA(_) => {
-                let problem = "holds a certificate that cannot be read, or is missing, and so are the system's";
+                let problem = "is missing, and so are the system's, or holds a certificate that cannot be read";
                 Self::new("cluster.certificate-authority-data", problem)
             }
             Error::InvalidServerName(_) => Self::server_name(),
