@@ -5,7 +5,7 @@
 //! flags::AgentArgs -> process::run --starts--> an agent
 //! file -> document -> serde-saphyr -> (the agent's own config) | ConfigError; config_file reads it again and again
 //! tracing -> logging -> JSON lines on stderr
-//! transport: kubeconfigs, TLS and connections to API servers, for seed_client and for shoots; api_failure: what they answer instead
+//! transport: connections to API servers, by kube's kubeconfigs, TLS and credentials, for seed_client and for shoots; api_failure: what they answer instead
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
 //! seed_client -> Client -> objects -> reflector (lists and watches) -> view: what is known of the seed
 //!                      '-> leader_election -> Election: whether this replica may write
@@ -40,4 +40,3 @@ pub mod status_message;
 pub mod text;
 pub mod transport;
 pub mod view;
-mod yaml;

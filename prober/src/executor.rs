@@ -16,9 +16,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::seed::Seed;
-use crate::seed::secret::ShootSecret;
 use crate::shared::Shared;
-use crate::shoot_client::error::ProbeError;
+use crate::shoot_client::error::{ProbeError, ProbeStep};
 use crate::shoot_client::{Budget, Listing, ShootClient};
 use crate::write::Writer;
 
@@ -27,7 +26,6 @@ use crate::write::Writer;
 /// more than it saves: a quarter of what memory grows by when all shoots fail at once.
 const NODES_BESIDE: Duration = Duration::from_millis(100);
 
-type Client = ShootClient<ShootSecret>;
 /// Request under way, if any: never done while there is none.
 type Work<T> = Fuse<BoxFuture<'static, T>>;
 
@@ -39,8 +37,8 @@ pub(crate) struct Executor {
     seed: Arc<Seed>,
     writer: Arc<Writer>,
     /// `None` while a probe is under way.
-    client: Option<Client>,
-    probing: Work<(Client, Result<Input, ProbeError>)>,
+    client: Option<ShootClient>,
+    probing: Work<(ShootClient, Result<Input, ProbeError>)>,
     /// Time that is left for the probe under way.
     budget: Budget,
     /// The nodes, where they are listed beside the leases, and when that begins.
@@ -71,17 +69,13 @@ impl Executor {
             writer,
             ..
         } = shared;
-        let secret = ShootSecret {
-            seed: Arc::clone(seed),
-            namespace: namespace.to_owned(),
-        };
         Self {
             namespace: namespace.to_owned(),
             uid: uid.to_owned(),
             skips_probes: false,
             seed: Arc::clone(seed),
             writer: Arc::clone(writer),
-            client: Some(ShootClient::new(*clock, Arc::clone(resources), secret)),
+            client: Some(ShootClient::new(*clock, Arc::clone(resources))),
             probing: Fuse::terminated(),
             budget: Budget::starting_now(Duration::ZERO),
             nodes: None,
@@ -163,8 +157,13 @@ impl Executor {
             });
             (begin, AbortOnDropHandle::new(listing))
         });
+        let secret = self.seed.kubeconfig(&self.namespace);
         let probing = async move {
-            let listed = client.leases(budget).await;
+            let stage = ProbeStep::Kubeconfig;
+            let listed = match secret {
+                Ok(secret) => client.leases(&secret, budget).await,
+                Err(cause) => Err(ProbeError { stage, cause }),
+            };
             (
                 client,
                 listed.map(|Listing { times, items }| Input::Leases(times, items)),
@@ -258,7 +257,7 @@ impl Executor {
     }
 }
 
-async fn nodes(client: &mut Client, budget: Budget) -> Result<Input, ProbeError> {
+async fn nodes(client: &mut ShootClient, budget: Budget) -> Result<Input, ProbeError> {
     Ok(Input::Nodes(client.nodes(budget).await?.items))
 }
 

@@ -2,11 +2,10 @@
 //! of one request while all is well.
 //!
 //! ```text
-//! [GET /version,] GET leases [, GET nodes, page by page]      over one kept connection, HTTP/1.1, protobuf
+//! GET leases [, GET nodes, page by page]      over one kept connection, HTTP/1.1, protobuf
 //! ```
 //!
-//! `GET /version` is sent on the first probe, after a failed one and when the connection was
-//! replaced as planned; otherwise the list of leases also proves that the API server is reachable.
+//! The list of leases also proves that the API server is reachable.
 
 mod connection;
 pub mod error;
@@ -29,9 +28,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::connection::{ApiConnection, ApiResponse, LastAnswer};
 use self::error::{Cause, ProbeError, ProbeStep};
-use self::kubeconfig::{KubeconfigError, shoot_access};
+use self::kubeconfig::{KubeconfigError, shoot_server};
 use self::resources::Resources;
-use self::wire::{DecodeError, ItemList, ListReader, ListRoom, NodeList, Page, ReadBody};
+use self::wire::{ItemList, ListReader, ListRoom, NodeList, Page, ReadBody};
 use crate::clock::Clock;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get
@@ -45,8 +44,6 @@ const HEDGE: Duration = Duration::from_millis(500);
 const MAX_PAGES: usize = 100;
 /// No honest answer is larger: 200 nodes (one page) come to 2 to 3.5 MB, 5,000 leases to 2.5 MB.
 const MAX_ANSWER: usize = 8 << 20;
-/// The limit for /version, which has some 400 bytes.
-const MAX_VERSION: usize = 64 << 10;
 /// The pages of a list of nodes together: 5,000 come to 10 kB each, and may be five times as large.
 const MAX_NODES: usize = 256 << 20;
 
@@ -54,12 +51,6 @@ const MAX_NODES: usize = 256 << 20;
 #[derive(PartialEq, Eq)]
 pub struct KubeconfigSecret {
     pub kubeconfig: Option<Vec<u8>>,
-}
-
-pub trait Secrets {
-    fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause>;
-
-    fn reread(&self) -> impl Future<Output = Result<Arc<KubeconfigSecret>, Cause>> + Send;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +67,8 @@ impl Budget {
         }
     }
 
-    /// Like the hedge at most a quarter of probeTimeout.
+    /// Time for TCP and TLS, once the name is resolved: like the hedge at most a quarter of
+    /// probeTimeout.
     fn connect(self) -> Duration {
         CONNECT_TIMEOUT.min(self.probe_timeout / 4)
     }
@@ -132,75 +124,43 @@ struct GetRequest<'a> {
 /// A connection and the answer to a request on it.
 type ConnectionAttempt<T> = (Box<ApiConnection>, Result<ApiResponse<T>, Cause>);
 
-pub struct ShootClient<S> {
+pub struct ShootClient {
     clock: Clock,
     resources: Arc<Resources>,
-    secrets: S,
     /// Source of `connection`.
     secret: Option<Arc<KubeconfigSecret>>,
     /// In a box, as readers are: each future on the way would have room for it.
     connection: Option<Box<ApiConnection>>,
-    /// True if the API server must first prove that it is reachable.
-    needs_version: bool,
     /// Number of them last time: there will be about as many.
     leases: usize,
 }
 
-/// Reads over an answer of which only the status matters.
-impl ReadBody for () {
-    type Read = ();
-
-    fn feed(&mut self, _piece: &[u8]) -> Result<(), DecodeError> {
-        Ok(())
-    }
-
-    fn finish(self) -> Result<(), DecodeError> {
-        Ok(())
-    }
-}
-
-impl<S: Secrets + Sync> ShootClient<S> {
-    pub fn new(clock: Clock, resources: Arc<Resources>, secrets: S) -> Self {
+impl ShootClient {
+    pub fn new(clock: Clock, resources: Arc<Resources>) -> Self {
         Self {
             clock,
             resources,
-            secrets,
             secret: None,
             connection: None,
-            needs_version: true,
             leases: 0,
         }
     }
 
     /// A client with the same Secret and a connection of its own, for requests at the same time.
-    pub fn beside(&self) -> Self
-    where
-        S: Clone,
-    {
+    pub fn beside(&self) -> Self {
         Self {
             secret: self.secret.clone(),
-            ..Self::new(
-                self.clock,
-                Arc::clone(&self.resources),
-                self.secrets.clone(),
-            )
+            ..Self::new(self.clock, Arc::clone(&self.resources))
         }
     }
 
-    /// Begins a probe: lists the leases of all nodes, after `/version` where that is due.
-    pub async fn leases(&mut self, budget: Budget) -> Result<Listing<LeaseList>, ProbeError> {
-        self.renew_connection()
-            .map_err(|cause| self.failed(ProbeStep::Kubeconfig, cause))?;
-        if self.needs_version {
-            let request = GetRequest {
-                path: "/version",
-                limit: MAX_VERSION,
-                budget,
-            };
-            let answer = self.get(request, &|| ()).await;
-            answer.map_err(|cause| self.failed(ProbeStep::Version, cause))?;
-            self.needs_version = false;
-        }
+    /// Begins a probe: lists the leases of all nodes. The Secret holds for the whole probe.
+    pub async fn leases(
+        &mut self,
+        secret: &Arc<KubeconfigSecret>,
+        budget: Budget,
+    ) -> Result<Listing<LeaseList>, ProbeError> {
+        self.renew_connection(secret);
         let leases: Listing<LeaseList> = self.list(&LEASES, self.leases, budget).await?;
         self.leases = leases.items.len();
         Ok(leases)
@@ -214,31 +174,20 @@ impl<S: Secrets + Sync> ShootClient<S> {
         })
     }
 
-    /// Applies a changed Secret, which then holds for the whole probe; retires a connection that
-    /// has reached its age, and doubts what was answered in earlier probes.
-    fn renew_connection(&mut self) -> Result<(), Cause> {
-        let current = self.secrets.current()?;
-        let is_old = self
-            .connection
-            .as_ref()
-            .is_some_and(|connection| connection.created.elapsed() >= CONNECTION_LIFE);
-        if is_old || self.secret.as_ref() != Some(&current) {
-            self.adopt(current);
+    /// Applies a changed Secret, retires a connection that has reached its age, and doubts what was
+    /// answered in earlier probes.
+    fn renew_connection(&mut self, secret: &Arc<KubeconfigSecret>) {
+        if self.secret.as_ref() != Some(secret) {
+            (self.secret, self.connection) = (Some(Arc::clone(secret)), None);
         }
+        self.connection
+            .take_if(|connection| connection.created.elapsed() >= CONNECTION_LIFE);
         if let Some(connection) = &mut self.connection {
             connection.answered = LastAnswer::InEarlierProbe;
         }
-        Ok(())
-    }
-
-    fn adopt(&mut self, secret: Arc<KubeconfigSecret>) {
-        self.secret = Some(secret);
-        self.connection = None;
-        self.needs_version = true;
     }
 
     fn failed(&mut self, stage: ProbeStep, cause: Cause) -> ProbeError {
-        self.needs_version = true;
         if cause.may_be_stale_connection() {
             self.connection = None;
         }
@@ -278,7 +227,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
             };
             let room = ListRoom::after(&items);
             let reader = || ListReader::new(expected, &room);
-            let answer = self.get(request, &reader).await?;
+            let answer = self.request(request, &reader).await?;
             let sent = *first_sent.get_or_insert(answer.sent);
             left -= answer.length;
             let Page { items: more, next } = answer.read;
@@ -296,28 +245,6 @@ impl<S: Secrets + Sync> ShootClient<S> {
             path = format!("{}{separator}continue={token}", list.path).into();
         }
         Err(Cause::TooManyPages(MAX_PAGES))
-    }
-
-    /// One request, and another one with the Secret read again when the credentials are not
-    /// accepted. Each attempt has a reader of its own.
-    async fn get<R: ReadBody>(
-        &mut self,
-        request: GetRequest<'_>,
-        reader: &impl Fn() -> R,
-    ) -> Result<ApiResponse<R::Read>, Cause> {
-        match self.request(request, reader).await {
-            Err(Cause::Unauthorized) => {
-                let secret = timeout_at(request.budget.deadline, self.secrets.reread())
-                    .await
-                    .map_err(|_| Cause::Timeout)??;
-                if self.secret.as_ref() == Some(&secret) {
-                    return Err(Cause::Unauthorized);
-                }
-                self.adopt(secret);
-                self.request(request, reader).await
-            }
-            result => result,
-        }
     }
 
     /// One request; on a kept connection up to two. The connection that has answered is kept.
@@ -378,9 +305,10 @@ impl<S: Secrets + Sync> ShootClient<S> {
     fn connect(&self, budget: Budget) -> Result<Box<ApiConnection>, Cause> {
         let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
         let kubeconfig = secret.kubeconfig.as_deref();
-        let access = shoot_access(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
+        let server = shoot_server(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
+        let route = server.route().map_err(KubeconfigError::from)?;
         let dialer = &self.resources.dialer;
-        let connection = ApiConnection::new(access, budget.connect(), self.clock, dialer)?;
+        let connection = ApiConnection::new(&route, budget.connect(), self.clock, dialer);
         Ok(Box::new(connection))
     }
 }

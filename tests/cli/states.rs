@@ -46,13 +46,13 @@ const OF_SHOOTS: &str = r#"
   by: [answer 401]
   status: ["probed 5 - probes fail (unauthorized at ", ", since "]
   explain: ["(unauthorized at ", "so nothing is concluded: "]
-  metric: dwd_probes_total{stage="version",result="unauthorized"}
+  metric: dwd_probes_total{stage="leases",result="unauthorized"}
   alert: ProbesFailing
 - shoot: forbidden
   by: [answer 403]
-  status: ["probed 5 - probes fail (forbidden at version): access is denied (403)"]
-  explain: ["(forbidden at version), so nothing is concluded: access is denied (403)"]
-  metric: dwd_probes_total{stage="version",result="forbidden"}
+  status: ["probed 5 - probes fail (forbidden at leases): access is denied (403)"]
+  explain: ["(forbidden at leases), so nothing is concluded: access is denied (403)"]
+  metric: dwd_probes_total{stage="leases",result="forbidden"}
   alert: ProbesFailing
 - shoot: tls
   by: ["server URL\n    tls-server-name: nobody.example.org"]
@@ -65,7 +65,7 @@ const OF_SHOOTS: &str = r#"
   by: ["server https://kube-apiserver.invalid:443"]
   status: ["probed 5 - probes fail (dns at ", "there is no such name, since "]
   explain: ["(dns at ", "so nothing is concluded: the host name cannot be resolved: "]
-  metric: dwd_probes_total{stage="version",result="dns"}
+  metric: dwd_probes_total{stage="leases",result="dns"}
   alert: ProbesFailing
 - shoot: unreachable
   by: [refuse]
@@ -77,7 +77,7 @@ const OF_SHOOTS: &str = r#"
   by: [stall]
   status: ["probed 5 - probes fail (timeout at ", ", since "]
   explain: ["(timeout at ", "so nothing is concluded: "]
-  metric: dwd_probes_total{stage="version",result="timeout"}
+  metric: dwd_probes_total{stage="leases",result="timeout"}
   alert: ProbesFailing
 - shoot: nomachine
   by: [delete machines]

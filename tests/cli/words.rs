@@ -21,6 +21,31 @@ async fn a_seed_without_tls_needs_no_authorities() {
     }
 }
 
+#[tokio::test]
+async fn the_environments_proxy_is_used_unless_no_proxy_names_the_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("kubeconfig");
+    let kubeconfig = "{current-context: it, contexts: [{name: it, context: {cluster: it}}],
+        clusters: [{name: it, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}]}";
+    std::fs::write(&file, kubeconfig).expect("a file");
+    let words = format!("status --kubeconfig {}", file.display());
+    for (no_proxy, expected) in [
+        (
+            "",
+            "the environment's proxy is not the URL of an http proxy",
+        ),
+        ("10.0.0.0/8, 127.0.0.0/8", "no answer from 127.0.0.1:1: "),
+    ] {
+        let proxies = [
+            ("HTTPS_PROXY", "socks5://user:s3cr3t@127.0.0.1:1"),
+            ("NO_PROXY", no_proxy),
+        ];
+        let said = stderr(&run_in(&proxies, &words).await);
+        holds(&said, &[expected]);
+        assert!(!said.contains("s3cr3t"), "{said}");
+    }
+}
+
 /// A config file that is refused, and what is said of it.
 #[derive(Deserialize)]
 struct Refused {

@@ -1,30 +1,37 @@
 //! The connections to the seed, all of them replaced once a request had to be given up.
 
-mod watch_body;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use hyper_timeout::TimeoutConnector;
 use kube::client::Body;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tower::{BoxError, ServiceExt};
 
-use self::watch_body::until_silent;
-use super::credentials::SeedCredentials;
-use super::{KubeconfigChoice, SeedAccess, SeedRoute};
 use crate::logging::with_causes;
 use crate::metrics::RequestCounter;
-use crate::transport::Dialer;
+use crate::transport::{Dialer, RequestSender, Route, Server, http_client};
 
+/// The longest that connecting may take once the seed's name is resolved, TLS included: as for
+/// kubectl, which has 10 s for TLS. The requests have limits of their own.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time without a byte after which a connection is given up: longer than a watch lasts, since one
+/// of a kind that nobody changes may have neither an event nor a bookmark. The kernel notices a
+/// dead connection within 30 s; this is for a proxy that answers the kernel's probes for a server
+/// that is gone.
+const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little
 /// less, since some of it may pass before the request gets here. Whoever drops a request sooner has
 /// another reason: a scaling is abandoned, the process ends. Who drops a later one for such a
@@ -33,90 +40,66 @@ const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
 /// A watch must begin within this time: an API server answers at once that it watches, whatever
 /// there is to show.
 const WATCH_START: Duration = Duration::from_secs(30);
-
-/// The shortest time between two readings of how to get to the seed, while it cannot be reached.
-const REREAD_PAUSE: Duration = Duration::from_secs(1);
+/// The shortest life of a client that cannot reach the seed.
+const RENEW_PAUSE: Duration = Duration::from_secs(1);
 
 type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+/// Finds out where the seed is, and who this process is there.
+pub(super) type FindSeed = Box<dyn Fn() -> anyhow::Result<Server> + Send + Sync>;
 
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a
 /// connection that the network has forgotten, and what has forgotten one, a gateway or a load
 /// balancer that was replaced, has forgotten all: no request that follows is sent on any of them.
-/// What is on its way goes on; an open watch only if it gives a byte within 30 s ([`watch_body`]).
+/// What is on its way goes on.
 ///
 /// A single connection is not what is replaced: over HTTP/1.1, which is all that is spoken here, a
 /// request that was given up ends its own, and the pool would go on with the next one that is dead
 /// as well.
 ///
-/// With the connections what they are made with is read again, also after an error that is no
-/// server's answer and after credentials that were not accepted: the seed's address, its authority
-/// and the credentials may have been rotated.
-///
-/// The credentials stay while the kubeconfig says the same of the user and they are accepted: all
-/// requests would wait for a plugin.
+/// After an error that is no server's answer, and after credentials that were not accepted, the
+/// whole client is a new one: the seed's address, its authority and the credentials may have been
+/// rotated.
 pub(super) struct Connections {
-    choice: KubeconfigChoice,
+    find: FindSeed,
     dialer: Dialer,
     counter: RequestCounter,
     current: Mutex<Arc<CurrentClient>>,
-    /// Notified of each request that is given up and waits for nothing but the API server.
-    given_up: Arc<Notify>,
 }
 
 struct CurrentClient {
-    access: SeedAccess,
-    credentials: Arc<SeedCredentials>,
-    route: SeedRoute,
+    route: Arc<Route>,
+    sender: RequestSender<Body>,
     since: Instant,
-    /// Set when a request of this very client was given up, or had no answer that helps.
-    outdated: AtomicBool,
-    /// Set when the credentials were not accepted.
-    refused: AtomicBool,
+    /// Set when a request of this very client was given up.
+    given_up: AtomicBool,
+    /// Set when one had no answer, or its credentials were not accepted.
+    failed: AtomicBool,
 }
 
 impl CurrentClient {
-    fn new(access: SeedAccess, credentials: Arc<SeedCredentials>, route: SeedRoute) -> Arc<Self> {
+    /// Leaves out kube's log line for each failed request: whoever asked says what failed. Leaves
+    /// out its repetitions, too: the caller decides when to retry, since a watch, a scaling and an
+    /// election differ in it.
+    fn new(route: Arc<Route>, dialer: &Dialer) -> Arc<Self> {
+        let mut connector = TimeoutConnector::new(route.connector(dialer, CONNECT_TIMEOUT));
+        connector.set_read_timeout(Some(READ_TIMEOUT));
+        connector.set_write_timeout(Some(READ_TIMEOUT));
+        connector.set_reset_reader_on_write(true);
         Arc::new(Self {
-            access,
-            credentials,
+            sender: route.sender(http_client().build(connector)),
             route,
             since: Instant::now(),
-            outdated: AtomicBool::new(false),
-            refused: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
         })
     }
 
-    async fn connect(
-        access: SeedAccess,
-        dialer: &Dialer,
-        known: Option<&Self>,
-    ) -> anyhow::Result<Arc<Self>> {
-        let credentials = match known {
-            Some(known)
-                if !known.refused.load(Ordering::Relaxed)
-                    && user(&access) == user(&known.access) =>
-            {
-                Arc::clone(&known.credentials)
-            }
-            _ => Arc::new(SeedCredentials::of(access.context.user.as_ref()).await?),
-        };
-        let route = access.route(&credentials, dialer)?;
-        Ok(Self::new(access, credentials, route))
-    }
-
-    async fn send(&self, mut request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
-        let header = self.credentials.header().await?;
-        let headers = request.headers_mut();
-        if let Some(header) = header {
-            headers.insert(AUTHORIZATION, header);
-        }
-        headers.extend(self.route.headers.clone());
-        let answer = self.route.service.clone().oneshot(request).await;
-        let answer = answer.map_err(|source| {
+    async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, NoAnswer> {
+        let answer = self.sender.clone().oneshot(request).await;
+        answer.map_err(|source| {
             let address = self.route.host.clone();
             NoAnswer { address, source }
-        })?;
-        Ok(answer.map(|body| ResponseBody::new(body.map_err(Into::into))))
+        })
     }
 }
 
@@ -133,7 +116,6 @@ struct NoAnswer {
 struct PendingRequest {
     client: Arc<CurrentClient>,
     counter: RequestCounter,
-    given_up: Arc<Notify>,
     since: Instant,
     method: Method,
     /// True if there was an answer or an error.
@@ -145,10 +127,9 @@ impl PendingRequest {
     fn end<B, E>(mut self, answer: &Result<Response<B>, E>) {
         self.ended = true;
         self.status = answer.as_ref().ok().map(Response::status);
-        let refused = self.status == Some(StatusCode::UNAUTHORIZED);
-        if (answer.is_err() || refused) && self.client.since.elapsed() >= REREAD_PAUSE {
-            self.client.refused.store(refused, Ordering::Relaxed);
-            self.client.outdated.store(true, Ordering::Relaxed);
+        let failed = matches!(self.status, None | Some(StatusCode::UNAUTHORIZED));
+        if failed && self.client.since.elapsed() >= RENEW_PAUSE {
+            self.client.failed.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -159,21 +140,12 @@ impl Drop for PendingRequest {
         self.counter.count(host, &self.method, self.status);
         let given_up = !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER;
         if given_up {
-            self.client.outdated.store(true, Ordering::Relaxed);
-            // Other writes may wait for a webhook, which says nothing of the connections.
-            if matches!(self.method, Method::GET | Method::PUT) {
-                self.given_up.notify_waiters();
-            }
+            self.client.given_up.store(true, Ordering::Relaxed);
         }
         if self.ended || given_up {
             self.counter.ended(self.status);
         }
     }
-}
-
-/// What a kubeconfig says of the user.
-fn user(access: &SeedAccess) -> Option<serde_json::Value> {
-    serde_json::to_value(&access.context.user.as_ref()?.value).ok()
 }
 
 fn begins_a_watch(request: &Request<Body>) -> bool {
@@ -183,9 +155,7 @@ fn begins_a_watch(request: &Request<Body>) -> bool {
 
 /// The answer, or the error that it is if it says after how long to ask again: as client-go reads
 /// it also where the body is no Status, as from API priority and fairness, which kube would lose.
-async fn with_retry_after(
-    answer: Response<ResponseBody>,
-) -> Result<Response<ResponseBody>, BoxError> {
+async fn with_retry_after(answer: Response<Incoming>) -> Result<Response<ResponseBody>, BoxError> {
     let code = answer.status();
     let seconds = answer
         .headers()
@@ -194,7 +164,7 @@ async fn with_retry_after(
     let Some(seconds) =
         seconds.filter(|_| code == StatusCode::TOO_MANY_REQUESTS || code.is_server_error())
     else {
-        return Ok(answer);
+        return Ok(answer.map(|body| ResponseBody::new(body.map_err(Into::into))));
     };
     let body = answer.into_body().collect().await?.to_bytes();
     let mut status = serde_json::from_slice(&body).unwrap_or_else(|_| {
@@ -215,19 +185,18 @@ async fn with_retry_after(
 }
 
 impl Connections {
-    pub(super) async fn new(
-        access: SeedAccess,
-        choice: KubeconfigChoice,
+    pub(super) async fn open(
+        find: FindSeed,
         dialer: Dialer,
         counter: RequestCounter,
     ) -> anyhow::Result<Self> {
-        let client = CurrentClient::connect(access, &dialer, None).await?;
+        let route = route(find()?).await?;
+        let client = CurrentClient::new(Arc::new(route), &dialer);
         Ok(Self {
-            choice,
+            find,
             dialer,
             counter,
             current: Mutex::new(client),
-            given_up: Arc::default(),
         })
     }
 
@@ -239,7 +208,6 @@ impl Connections {
         let pending = PendingRequest {
             client: Arc::clone(&client),
             counter: self.counter.clone(),
-            given_up: self.given_up.clone(),
             since: Instant::now(),
             method: request.method().clone(),
             ended: false,
@@ -253,39 +221,36 @@ impl Connections {
             send.await
         };
         pending.end(&answer);
-        let answer = with_retry_after(answer?).await?;
-        if !is_watch {
-            return Ok(answer);
-        }
-        let given_up = Arc::clone(&self.given_up);
-        Ok(answer.map(|body| ResponseBody::new(until_silent(body, given_up))))
+        with_retry_after(answer?).await
     }
 
     async fn current_client(&self) -> Arc<CurrentClient> {
         let mut current = self.current.lock().await;
-        if current.outdated.load(Ordering::Relaxed) {
-            *current = self.renewed(&current).await;
+        if current.failed.load(Ordering::Relaxed) {
+            let found = async { route((self.find)()?).await };
+            let route = found.await.map(Arc::new).unwrap_or_else(|error| {
+                tracing::warn!(
+                    error = with_causes(&*error),
+                    "how to get to the seed cannot be read again, what was known of it stays in use"
+                );
+                Arc::clone(&current.route)
+            });
+            *current = CurrentClient::new(route, &self.dialer);
+        } else if current.given_up.load(Ordering::Relaxed) {
+            *current = CurrentClient::new(Arc::clone(&current.route), &self.dialer);
         }
         Arc::clone(&current)
     }
+}
 
-    async fn renewed(&self, known: &CurrentClient) -> Arc<CurrentClient> {
-        let kept = |error: anyhow::Error| {
-            tracing::warn!(
-                error = with_causes(&*error),
-                "how to get to the seed cannot be read again, what was known of it stays in use"
-            );
-        };
-        let access = SeedAccess::read(&self.choice);
-        let access = access
-            .map_err(kept)
-            .unwrap_or_else(|()| known.access.clone());
-        let renewed = CurrentClient::connect(access, &self.dialer, Some(known)).await;
-        renewed.map_err(kept).unwrap_or_else(|()| {
-            let credentials = Arc::clone(&known.credentials);
-            let route = known.access.route(&credentials, &self.dialer);
-            let route = route.unwrap_or_else(|_| known.route.clone());
-            CurrentClient::new(known.access.clone(), credentials, route)
-        })
+/// The way to a server. A program that prints the credentials runs beside everything else; kube
+/// panics at a token of it that no header can carry.
+async fn route(seed: Server) -> anyhow::Result<Route> {
+    let user = &seed.config.auth_info;
+    if user.exec.is_none() && user.auth_provider.is_none() {
+        return Ok(seed.route()?);
     }
+    let prepared = spawn_blocking(|| seed.route()).await;
+    let refused = "the kubeconfig names or prints a token that no HTTP header can carry";
+    Ok(prepared.context(refused)??)
 }

@@ -1,14 +1,17 @@
 use std::future::ready;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use api_server::{Authority, Fault, FaultId, MemoryApi, Options, When};
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt};
-use k8s_openapi::api::coordination::v1::Lease;
+use http::Request;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{WatchEvent, WatchParams};
+use kube::api::WatchParams;
+use kube::client::Body;
+use kube::config::ExecConfig;
 use prometheus_client::encoding::text::encode;
 use serde_json::json;
 use tempfile::TempDir;
@@ -48,22 +51,25 @@ fn the_seed_is_found_by_flag_variable_service_account_and_home() {
     for (given, found) in [
         (
             "--kubeconfig=one KUBECONFIG=two pod HOME=home",
-            "https://one",
+            "https://one/",
         ),
-        ("KUBECONFIG=two pod HOME=home", "https://two"),
+        ("KUBECONFIG=two pod HOME=home", "https://two/"),
         ("pod HOME=home", "https://pod/"),
-        ("HOME=home", "https://home"),
+        ("HOME=home", "https://home/"),
         (
             "",
             "no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config",
         ),
-        ("--kubeconfig=empty pod", "kubeconfig /empty: it is empty"),
+        (
+            "--kubeconfig=empty pod",
+            "kubeconfig /empty: current-context is missing",
+        ),
         // A list of kubeconfigs, as client-go reads it.
-        ("KUBECONFIG=gone,two", "https://two"),
-        ("KUBECONFIG=one,two", "https://one"),
+        ("KUBECONFIG=gone,two", "https://two/"),
+        ("KUBECONFIG=one,two", "https://one/"),
         (
             "KUBECONFIG=one,broken pod",
-            "kubeconfig /broken: it (line 1) is not YAML, or larger than any kubeconfig",
+            "kubeconfig /broken: it is not a kubeconfig in YAML (line 1)",
         ),
         ("KUBECONFIG=gone pod", "https://pod/"),
         (
@@ -71,12 +77,12 @@ fn the_seed_is_found_by_flag_variable_service_account_and_home() {
             "KUBECONFIG names no kubeconfig that exists",
         ),
         // A context that is named is looked for in kubeconfigs alone.
-        ("--context=two KUBECONFIG=one,two pod", "https://two"),
+        ("--context=two KUBECONFIG=one,two pod", "https://two/"),
         (
             "--context=one --kubeconfig=one KUBECONFIG=two",
-            "https://one",
+            "https://one/",
         ),
-        ("--context=home pod HOME=home", "https://home"),
+        ("--context=home pod HOME=home", "https://home/"),
         (
             "--context=gone --kubeconfig=one KUBECONFIG=two",
             "there is no context \"gone\" in kubeconfig /one",
@@ -107,9 +113,9 @@ fn the_seed_is_found_by_flag_variable_service_account_and_home() {
                 .contains("pod")
                 .then(|| Config::new("https://pod".parse().unwrap()))
         };
-        let said = match SeedAccess::find(&choice, variable, pod) {
-            Ok(access) => access.context.cluster.value.server.unwrap_or_default(),
-            Err(error) => error.to_string(),
+        let said = match choice.find(variable, pod) {
+            Ok(seed) => seed.config.cluster_url.to_string(),
+            Err(error) => format!("{error:#}"),
         };
         let said = said.replace(&folder.path().display().to_string(), "");
         assert_eq!(said, found, "{given}");
@@ -174,6 +180,28 @@ impl Seed {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_seed_that_takes_its_time_for_tls_is_reached() {
+    for (seconds, is_reached) in [(6, true), (11, false)] {
+        let server = server(&Authority::new().unwrap()).await;
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("kubeconfig");
+        std::fs::write(&path, server.kubeconfig(TOKEN)).unwrap();
+        // What is slow after the look-up of the name shares one limit.
+        let dialer = Dialer::new(move |_| {
+            let server = Arc::clone(&server);
+            async move {
+                sleep(Duration::from_secs(seconds)).await;
+                server.dial()
+            }
+        });
+        let choice = KubeconfigChoice::path(Some(&path));
+        let client = connect(dialer, choice, &RequestCounter::default()).await;
+        let answer = client.unwrap().apiserver_version().await;
+        assert_eq!(answer.is_ok(), is_reached, "{seconds} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
     const KEPT: u64 = 3;
     // A request that nobody wants any more, and one that has had its time.
@@ -217,32 +245,6 @@ async fn a_watch_that_does_not_begin_or_stays_silent_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_silent_after_a_request_was_given_up_ends_after_30_s() {
-    let seed = Seed::start().await;
-    let version = seed.server.store().revision().to_string();
-    let params = WatchParams::default();
-    let secrets: Api<Secret> = Api::all(seed.client.clone());
-    let leases: Api<Lease> = Api::all(seed.client.clone());
-    let mut silent = secrets.watch(&params, &version).await.unwrap().boxed();
-    let mut lively = leases.watch(&params, &version).await.unwrap().boxed();
-    seed.gives_up(1000).await;
-    assert!(silent.next().now_or_never().is_none() && lively.next().now_or_never().is_none());
-    let lease = r#"{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": "a", "name": "one"}}"#;
-    seed.server.store().create(lease.parse().unwrap()).unwrap();
-    let event = lively.next().await;
-    assert!(matches!(event, Some(Ok(WatchEvent::Added(_)))), "{event:?}");
-    let begin = Instant::now();
-    let end = silent.next().await;
-    assert!(matches!(end, Some(Err(_))), "it is listed again: {end:?}");
-    assert_eq!(begin.elapsed().as_secs(), 30);
-    sleep(Duration::from_secs(60)).await;
-    assert!(
-        lively.next().now_or_never().is_none(),
-        "its connection lives"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
     let [authority, before] = [(); 2].map(|()| Authority::new().unwrap());
     let server = server(&authority).await;
@@ -264,13 +266,10 @@ async fn what_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
         (Some(pod), before.pem(), authority.pem()),
     ] {
         std::fs::write(&file, outdated).unwrap();
-        // Beside a pod's files nothing is found.
-        let path = pod.as_ref().map_or(&*file, |_| Path::new("/none"));
-        let choice = KubeconfigChoice::path(Some(path));
-        let access = pod.map_or_else(|| SeedAccess::read(&choice).unwrap(), SeedAccess::of_pod);
-        let counter = RequestCounter::default();
-        let connections = Connections::new(access, choice, to(&server), counter).await;
-        let connections = Arc::new(connections.unwrap());
+        let choice = KubeconfigChoice::path(pod.is_none().then_some(&*file));
+        let find = move || choice.find(|_| None, || pod.clone());
+        let connections = Connections::open(Box::new(find), to(&server), RequestCounter::default());
+        let connections = Arc::new(connections.await.unwrap());
         let answers = async || {
             let request = Request::get("/version").body(Body::empty()).unwrap();
             let answer = Arc::clone(&connections).send(request).await;
@@ -287,6 +286,31 @@ async fn what_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
         assert!(!answers().await, "with what was read before");
         assert!(answers().await, "with the new one");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_client_is_replaced_and_counted_as_failing_until_then() {
+    let [authority, before] = [(); 2].map(|()| Authority::new().unwrap());
+    let server = server(&authority).await;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("kubeconfig");
+    let outdated = api_server::kubeconfig(&server.url(), &before.pem(), TOKEN);
+    std::fs::write(&path, outdated).unwrap();
+    let (choice, counter) = (
+        KubeconfigChoice::path(Some(&path)),
+        RequestCounter::default(),
+    );
+    let client = connect(to(&server), choice, &counter).await.unwrap();
+    for _ in 0..=6 {
+        advance(Duration::from_secs(10)).await;
+        client.apiserver_version().await.unwrap_err();
+    }
+    // By this `/readyz` goes.
+    assert_eq!(counter.failing_for().as_secs(), 60);
+    std::fs::write(&path, server.kubeconfig(TOKEN)).unwrap();
+    advance(Duration::from_secs(1)).await;
+    client.apiserver_version().await.expect("by a new client");
+    assert_eq!(counter.failing_for(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
@@ -362,8 +386,11 @@ async fn whatever_is_no_answer_is_told_and_counted_and_no_redirect_is_followed()
             "no answer from seed.example:6443: client error (SendRequest): ",
         ),
         (
-            Some("HTTP/1.1 100 Continue\r\n\r\n".repeat(20_000)),
-            "more than 262144 bytes came before the head of an answer",
+            Some(format!(
+                "HTTP/1.1 200 OK\r\nset-cookie: {}",
+                "c".repeat(20_000)
+            )),
+            "message head is too large",
         ),
         (head("302", redirect), ""),
         (head("308", redirect), ""),
@@ -402,17 +429,31 @@ async fn whatever_is_no_answer_is_told_and_counted_and_no_redirect_is_followed()
     }
 }
 
-/// The credentials of a user, with which the seed could be reached.
-async fn credentials(user: &str) -> Result<SeedCredentials> {
+/// What comes of a user in a kubeconfig, or what is wrong with it, causes included.
+async fn used(user: &str) -> Result<(), String> {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .ok();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("kubeconfig");
     let text = format!(
         "{{current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
          clusters: [{{name: c, cluster: {{server: 'https://c', insecure-skip-tls-verify: true}}}}], \
          users: [{{name: u, user: {{{user}}}}}]}}"
     );
-    let access = SeedAccess::new(&Document::parse(text.as_bytes(), None)?, None)?;
-    let credentials = SeedCredentials::of(access.context.user.as_ref()).await?;
-    access.route(&credentials, &Dialer::default())?;
-    Ok(credentials)
+    std::fs::write(&path, text).unwrap();
+    // Nobody is there whom a request could go to.
+    let nowhere = Dialer::new(|_| ready(Err::<tokio::io::Empty, _>(ErrorKind::NotFound.into())));
+    let choice = KubeconfigChoice::path(Some(&path));
+    let client = connect(nowhere, choice, &RequestCounter::default()).await;
+    let told = |error: &dyn std::fmt::Debug, said: String| format!("{said} {error:?}");
+    let client = client.map_err(|error| told(&error, format!("{error:#}")))?;
+    let error = client.apiserver_version().await.unwrap_err();
+    let said = with_causes(&error);
+    match said.contains("entity not found") {
+        true => Ok(()),
+        false => Err(told(&error, said)),
+    }
 }
 
 /// A user whose credentials are what a shell script prints, with a secret in its arguments and its
@@ -432,53 +473,46 @@ fn printing(status: serde_json::Value) -> String {
     format!("cat <<'END'\n{}\nEND\n", json!({ "status": status }))
 }
 
-/// Each way to give this token to a user, with the name that an error has for it.
-fn users(token: &str, folder: &TempDir) -> [(&'static str, String); 5] {
+#[tokio::test]
+async fn a_token_ends_before_a_line_break_and_is_refused_where_no_header_can_carry_it() {
+    let folder = TempDir::new().unwrap();
     let file = folder.path().join("token");
-    std::fs::write(&file, token).unwrap();
-    let oidc = json!({ "name": "oidc", "config": { "id-token": token } });
-    let lasting = json!({ "token": token, "expirationTimestamp": "2099-01-01T00:00:00Z" });
-    [
-        ("user.token", format!("token: {}", json!(token))),
-        ("user.tokenFile", format!("tokenFile: {}", file.display())),
-        ("id-token", format!("auth-provider: {oidc}")),
-        ("exec plugin", plugin(&printing(json!({ "token": token })))),
-        ("exec plugin", plugin(&printing(lasting))),
-    ]
-}
-
-#[tokio::test]
-async fn a_token_ends_before_a_line_break_and_is_refused_by_name_where_no_header_can_carry_it() {
-    let folder = TempDir::new().unwrap();
-    for (_, user) in users("t0k3n\n", &folder) {
-        let header = credentials(&user).await.unwrap().header().await.unwrap();
-        assert_eq!(header.unwrap(), "Bearer t0k3n", "{user}");
-    }
-    for (name, user) in users("s3cr3t\u{1}", &folder) {
-        let error = credentials(&user).await.err().expect(name);
-        let said = format!("{error:#} {error:?}");
-        assert!(said.contains(name) && !said.contains("s3cr3t"), "{said}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_token_file_is_read_again_each_minute() {
-    let folder = TempDir::new().unwrap();
-    let [_, (_, user), ..] = users("one", &folder);
-    let credentials = credentials(&user).await.unwrap();
-    for (content, seconds, token) in [("two", 59, "one"), ("two", 1, "two"), ("", 60, "two")] {
-        std::fs::write(folder.path().join("token"), content).unwrap();
-        advance(Duration::from_secs(seconds)).await;
-        let header = credentials.header().await.unwrap().unwrap();
-        assert_eq!(header, format!("Bearer {token}"), "{content}");
+    std::fs::write(&file, "hidden\n").unwrap();
+    let oidc = json!({ "name": "oidc", "config": { "id-token": "hidden\n" } });
+    assert_eq!(used("token: \"t0k3n\\n\"").await, Ok(()));
+    for (user, expected) in [
+        (
+            "token: \"hidden\\u0001\"".to_owned(),
+            "user.token contains characters that an HTTP header cannot carry",
+        ),
+        // kube takes both as they are.
+        (
+            format!("tokenFile: {}", file.display()),
+            "the token contains characters that an HTTP header cannot carry, perhaps a line break at its end",
+        ),
+        (
+            format!("auth-provider: {oidc}"),
+            "a token that no HTTP header can carry",
+        ),
+        (
+            plugin(&printing(json!({ "token": "hidden\n" }))),
+            "a token that no HTTP header can carry",
+        ),
+    ] {
+        let said = used(&user).await.unwrap_err();
+        assert!(
+            said.contains(expected) && !said.contains("hidden"),
+            "{said}"
+        );
     }
 }
 
 #[tokio::test]
-async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
+async fn an_exec_plugin_that_fails_shows_nothing_of_what_it_was_given_and_prints() {
     let folder = TempDir::new().unwrap();
     let ran = folder.path().join("ran");
-    let fails = "echo hidden-answer; echo no login >&2; exit 3";
+    let fails = "echo hidden-answer; echo hidden-words >&2; exit 3";
+    let failed = "the kubeconfig's exec plugin failed (exit status: 3)";
     let once =
         printing(json!({ "token": "hidden", "expirationTimestamp": "2020-01-01T00:00:00Z" }));
     let works_once = format!(
@@ -488,30 +522,48 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
     let certificate =
         json!({ "clientCertificateData": "hidden-answer", "clientKeyData": "hidden-answer" });
     for (script, expected) in [
-        (fails, "exec plugin failed (exit status: 3): no login"),
+        (fails, failed),
         (
             "echo hidden-answer: [",
-            "exec plugin printed no ExecCredential",
+            "the kubeconfig's exec plugin printed no ExecCredential",
         ),
         (
             &printing(certificate),
-            "the exec plugin's clientCertificateData holds no certificate in PEM",
+            "user.client-key holds no private key",
         ),
-        (&works_once, "exec plugin failed (exit status: 3): no login"),
+        (&works_once, failed),
     ] {
-        let error = match credentials(&plugin(script)).await {
-            Ok(credentials) => credentials
-                .header()
-                .await
-                .expect_err("it worked once")
-                .into(),
-            Err(error) => error,
-        };
-        let said = format!("{error:#} {error:?}");
+        let said = used(&plugin(script)).await.unwrap_err();
         assert!(
             said.contains(expected) && !said.contains("hidden"),
             "{said}"
         );
     }
     assert!(ran.exists(), "also the one that worked at first");
+    let lasting = json!({ "token": "hidden", "expirationTimestamp": "2099-01-01T00:00:00Z" });
+    assert_eq!(used(&plugin(&printing(lasting))).await, Ok(()));
+}
+
+#[test]
+fn an_exec_plugin_is_told_that_nobody_is_there() {
+    use ExecInteractiveMode::{Always, IfAvailable, Never};
+    for (mode, is_terminal, expected) in [
+        (Some(Always), false, Err(())),
+        (Some(IfAvailable), false, Ok(Some(Never))),
+        (None, false, Ok(Some(Never))),
+        (Some(Always), true, Ok(Some(Always))),
+        (Some(IfAvailable), true, Ok(Some(IfAvailable))),
+    ] {
+        let mut config = Config::new("https://seed.example".parse().unwrap());
+        config.auth_info.exec = Some(ExecConfig {
+            interactive_mode: mode,
+            ..ExecConfig::default()
+        });
+        let told = tell_plugin(&mut config, is_terminal);
+        if let Err(error) = &told {
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+        let mode = config.auth_info.exec.unwrap().interactive_mode;
+        assert_eq!(told.map(|()| mode).map_err(|_| ()), expected);
+    }
 }

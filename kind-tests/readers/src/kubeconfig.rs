@@ -4,10 +4,8 @@
 use std::sync::LazyLock;
 
 use anyhow::{Result, ensure};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use common::transport::{ServerAccess, Trust};
-use prober::shoot_client::kubeconfig::{KubeconfigError, shoot_access};
+use common::transport::Server;
+use prober::shoot_client::kubeconfig::{KubeconfigError, shoot_server};
 use serde_json::{Value, json};
 
 use crate::yaml::template;
@@ -47,27 +45,36 @@ impl ReaderInput for Kubeconfig {
     fn check(&self) -> Result<()> {
         match self {
             Self::Parts(parts) => follows(parts),
-            Self::Bytes(bytes) => match shoot_access(bytes) {
-                Ok(access) => is_safe(&access),
+            Self::Bytes(bytes) => match shoot_server(bytes) {
+                Ok(server) => is_safe(&server),
                 Err(refusal) => is_one_line(&refusal.to_string()),
             },
         }
     }
 }
 
-/// What comes of a kubeconfig is encrypted and keeps its secrets.
-fn is_safe(access: &ServerAccess) -> Result<()> {
-    ensure!(access.server.scheme_str() == Some("https"));
-    ensure!(access.server.host().is_some_and(|host| !host.is_empty()));
-    ensure!(access.proxy.as_ref().is_none_or(|proxy| matches!(
-        proxy.uri().scheme_str(),
-        Some("http" | "https" | "socks5" | "socks5h")
-    )
-        && proxy.uri().host().is_some_and(|host| !host.is_empty())));
+/// What comes of a kubeconfig is encrypted, and neither runs nor reads anything.
+fn is_safe(Server { config, proxy }: &Server) -> Result<()> {
+    ensure!(config.cluster_url.scheme_str() == Some("https"));
     ensure!(
-        access.headers.values().all(|value| value.is_sensitive()),
-        "a credential would be shown in logs"
+        config
+            .cluster_url
+            .host()
+            .is_some_and(|host| !host.is_empty())
     );
+    ensure!(!config.accept_invalid_certs);
+    ensure!(
+        config
+            .root_cert
+            .as_ref()
+            .is_some_and(|certificates| !certificates.is_empty())
+    );
+    let proxy = proxy.as_ref().map(|proxy| proxy.uri().scheme_str());
+    ensure!(proxy.is_none_or(|scheme| scheme == Some("http")));
+    let user = &config.auth_info;
+    let acts = [&user.token_file, &user.client_certificate, &user.client_key];
+    let acts = acts.into_iter().flatten().any(|path| !path.is_empty());
+    ensure!(!acts && user.exec.is_none() && user.auth_provider.is_none());
     Ok(())
 }
 
@@ -90,33 +97,19 @@ fn follows(parts: &Value) -> Result<()> {
     };
     let given = |name: &str| ![Value::Null, json!(""), json!(false)].contains(field(name));
     let acts_here = ACTS.into_iter().any(given);
-    match shoot_access(text.as_bytes()) {
-        Ok(access) => {
-            ensure!(
-                !acts_here && names_match && given("server"),
-                "taken: {text}"
-            );
-            is_safe(&access)?;
+    match shoot_server(text.as_bytes()) {
+        Ok(server) => {
+            ensure!(!acts_here && given("server"), "taken: {text}");
             let has_token = user["token"]
                 .as_str()
                 .is_some_and(|token| !token.trim().is_empty());
-            let credential = has_token || given("username");
+            let has_password = user["username"].is_string() && user["password"].is_string();
+            let has_certificate = user["client-certificate-data"].is_string();
             ensure!(
-                access.headers.contains_key("authorization") == credential,
-                "{:?}: {text}",
-                access.headers
+                has_token || has_password || has_certificate,
+                "taken: {text}"
             );
-            ensure!(access.headers.contains_key("impersonate-user") == given("as"));
-            if let Some(Ok(bytes)) = field("certificate-authority-data")
-                .as_str()
-                .map(|data| BASE64_STANDARD.decode(data))
-            {
-                let authorities = match &access.trust {
-                    Trust::Authorities(pem) => &*pem.text,
-                    _ => &[],
-                };
-                ensure!(authorities == bytes);
-            }
+            is_safe(&server)?;
         }
         Err(refusal) => {
             let message = refusal.to_string();

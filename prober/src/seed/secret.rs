@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use common::logging::with_causes;
 use common::metrics::UnreadableObjects;
-use common::objects::{self, metadata};
+use common::objects::metadata;
 use common::view::View;
 use go_compat::null::null_as_default;
 use k8s_openapi::ByteString;
@@ -16,8 +15,8 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::seed::Seed;
+use crate::shoot_client::KubeconfigSecret;
 use crate::shoot_client::error::Cause;
-use crate::shoot_client::{KubeconfigSecret, Secrets};
 
 /// A Secret, pruned to the kubeconfig (rule 41).
 #[derive(Clone, Debug, Deserialize, Resource)]
@@ -67,43 +66,14 @@ impl SecretView {
 
 const UNKNOWN: Cause = Cause::SeedUnknown("Secrets");
 
-#[derive(Clone)]
-pub(crate) struct ShootSecret {
-    pub seed: Arc<Seed>,
-    pub namespace: String,
-}
-
-impl ShootSecret {
-    fn view(&self) -> Result<Arc<SecretView>, Cause> {
-        self.seed.secrets().ok_or(UNKNOWN)
-    }
-}
-
-impl Secrets for ShootSecret {
-    fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        let SecretView { name, view, .. } = &*self.view()?;
-        match view.get(&self.namespace, name) {
-            _ if !view.is_known() => Err(UNKNOWN),
+impl Seed {
+    /// The Secret of the shoot in a namespace.
+    pub fn kubeconfig(&self, namespace: &str) -> Result<Arc<KubeconfigSecret>, Cause> {
+        let secrets = self.secrets().ok_or(UNKNOWN)?;
+        match secrets.view.get(namespace, &secrets.name) {
+            _ if !secrets.view.is_known() => Err(UNKNOWN),
             Some(secret) => Ok(secret),
             None => Err(Cause::NoSecret),
-        }
-    }
-
-    async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        let SecretView { name, .. } = &*self.view()?;
-        let api: Api<PrunedSecret> = Api::namespaced(self.seed.client.clone(), &self.namespace);
-        match objects::get(&api, name).await {
-            Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
-            Ok(None) => Err(Cause::NoSecret),
-            Err(error) => {
-                tracing::debug!(
-                    namespace = self.namespace,
-                    name,
-                    error = with_causes(&error),
-                    "Secret cannot be read again"
-                );
-                Err(UNKNOWN)
-            }
         }
     }
 }

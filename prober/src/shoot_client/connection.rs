@@ -3,31 +3,27 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::transport::{Connector, Dialer, ServerAccess, answered, client_builder};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
-use http::uri::PathAndQuery;
-use http::{Request, Response, StatusCode, Uri};
+use common::transport::{Dialer, RequestSender, Route, http_client};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
-use hyper_util::client::legacy::Client;
 use prober_core::moment::Moment;
 use tokio::time::Instant;
+use tower::{Service, ServiceExt};
 
 use super::error::Cause;
-use super::kubeconfig::KubeconfigError;
 use super::wire::ReadBody;
 use crate::clock::Clock;
 
-/// JSON is the form of `/version`. A list in JSON is refused by its content type, which says more
-/// than "not acceptable".
+/// A list in JSON is refused by its content type, which says more than "not acceptable".
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
+
 pub(crate) struct ApiConnection {
-    client: Client<Connector, Empty<Bytes>>,
-    server: Uri,
-    headers: HeaderMap,
+    sender: RequestSender<Empty<Bytes>>,
     clock: Clock,
     pub created: Instant,
     pub answered: LastAnswer,
@@ -51,58 +47,40 @@ pub(crate) struct ApiResponse<T> {
 }
 
 impl ApiConnection {
-    /// Connects when first used. Each new connection resolves the host's name again.
-    pub(crate) fn new(
-        access: ServerAccess,
-        connect_timeout: Duration,
-        clock: Clock,
-        dialer: &Dialer,
-    ) -> Result<Self, KubeconfigError> {
-        let mut client = client_builder();
+    /// Connects when first used, within `limit` once the name is resolved. Each new connection
+    /// resolves it again.
+    pub(crate) fn new(route: &Route, limit: Duration, clock: Clock, dialer: &Dialer) -> Self {
+        let mut client = http_client();
         client.pool_max_idle_per_host(1).pool_idle_timeout(None);
-        let connector = access.connector(dialer, connect_timeout)?;
-        let mut headers = access.headers;
-        headers.insert(ACCEPT, ACCEPTED);
-        headers.insert(USER_AGENT, AGENT);
-        Ok(Self {
-            client: client.build(connector),
-            server: access.server,
-            headers,
+        Self {
+            sender: route.sender(client.build(route.connector(dialer, limit))),
             clock,
             created: Instant::now(),
             answered: LastAnswer::Never,
-        })
+        }
     }
 
     /// Gets a path of the API server, with its query: an answer of at most `limit` bytes, which is
-    /// read as it arrives. No redirect is followed.
+    /// read as it arrives.
     pub(crate) async fn get<R: ReadBody>(
         &mut self,
         path: &str,
         limit: usize,
         reader: Box<R>,
     ) -> Result<ApiResponse<R::Read>, Cause> {
-        let mut request = Request::new(Empty::new());
-        *request.uri_mut() = self
-            .uri(path)
+        let request = Request::get(path)
+            .header(ACCEPT, ACCEPTED)
+            .header(USER_AGENT, AGENT)
+            .body(Empty::new())
             .map_err(|error| Cause::Broken(error.to_string()))?;
-        request.headers_mut().clone_from(&self.headers);
         let sent = self.clock.now();
-        let response = self.client.request(request).await;
-        let connecting = response.as_ref().is_err_and(|error| error.is_connect());
-        let response = answered(response).map_err(|error| Cause::of(&*error, connecting))?;
+        let response = async { self.sender.ready().await?.call(request).await };
+        let response = response.await.map_err(|error| Cause::of(&*error))?;
         self.answered = LastAnswer::InThisProbe;
         check(&response)?;
         reader.check_content_type(content_type(&response))?;
         let (length, read) = read(response.into_body(), limit, reader).await?;
         Ok(ApiResponse { sent, length, read })
-    }
-
-    fn uri(&self, path: &str) -> Result<Uri, http::Error> {
-        let prefix = self.server.path().trim_end_matches('/');
-        let mut parts = self.server.clone().into_parts();
-        parts.path_and_query = Some(PathAndQuery::try_from([prefix, path].concat())?);
-        Ok(Uri::from_parts(parts)?)
     }
 }
 
@@ -126,7 +104,7 @@ async fn read<R: ReadBody>(
     let mut left = limit;
     while let Some(frame) = body.frame().await {
         // Trailers say nothing here.
-        let Ok(piece) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else {
+        let Ok(piece) = frame.map_err(|error| Cause::of(&error))?.into_data() else {
             continue;
         };
         left = left.checked_sub(piece.len()).ok_or_else(too_large)?;

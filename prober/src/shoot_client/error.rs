@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use common::transport::{Compressed, TlsError, causes};
+use common::transport::causes;
+use hyper_util::client::legacy;
 use prober_core::shoot::ProbeFailure;
 use prober_core::span;
 use strum::{IntoStaticStr, VariantNames};
@@ -12,11 +13,13 @@ use super::kubeconfig::KubeconfigError;
 use super::resources::NameError;
 use super::wire::DecodeError;
 
+/// The most letters of an error of TLS that are shown.
+const MAX_TLS_ERROR: usize = 300;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ProbeStep {
     Kubeconfig,
-    Version,
     Leases,
     Nodes,
     /// Finding out which nodes have Machines, on the seed.
@@ -85,8 +88,6 @@ pub enum Cause {
     TooManyPages(usize),
     #[error("{0}")]
     Decode(#[from] DecodeError),
-    #[error("{0}")]
-    Compressed(String),
 }
 
 impl Cause {
@@ -96,7 +97,6 @@ impl Cause {
             | Self::Decode(
                 DecodeError::TooManyItems | DecodeError::TooMuch | DecodeError::LongText,
             ) => "too_large",
-            Self::Compressed(_) => "decode",
             cause => cause.into_str(),
         }
     }
@@ -109,9 +109,8 @@ impl Cause {
         )
     }
 
-    /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet.
-    /// The text of such errors contains no URL and no header.
-    pub(super) fn of(error: &(dyn Error + 'static), connecting: bool) -> Self {
+    /// Sorts an error of the HTTP client. The text of such errors contains no URL and no header.
+    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
         let chain = || causes(error);
         let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
         if chain().any(|error| error.downcast_ref().is_some_and(timed_out)) {
@@ -120,14 +119,13 @@ impl Cause {
         if let Some(name) = chain().find_map(|error| error.downcast_ref::<NameError>()) {
             return Self::Dns(name.to_string());
         }
-        if let Some(tls) = chain().find_map(|error| error.downcast_ref::<TlsError>()) {
-            return Self::Tls(tls.to_string());
-        }
-        if let Some(answer) = chain().find_map(|error| error.downcast_ref::<Compressed>()) {
-            return Self::Compressed(answer.to_string());
+        if let Some(tls) = chain().find_map(|error| error.downcast_ref::<rustls::Error>()) {
+            // A certificate may have any number of names.
+            return Self::Tls(tls.to_string().chars().take(MAX_TLS_ERROR).collect());
         }
         let innermost = chain().last().map(ToString::to_string).unwrap_or_default();
-        if connecting {
+        let mut client = chain().filter_map(|error| error.downcast_ref::<legacy::Error>());
+        if client.any(legacy::Error::is_connect) {
             Self::Connect(innermost)
         } else {
             Self::Broken(innermost)

@@ -1,10 +1,8 @@
 //! A kubeconfig out of a Secret: whoever can write the Secret must not be able to run anything or
 //! read files here.
 
-use common::transport::kubeconfig::{self, CurrentContext, Document, Field};
-use common::transport::{ServerAccess, authorization};
-use http::header::AUTHORIZATION;
-use kube::config::{AuthInfo, Cluster};
+use common::transport::{Server, Unusable, current};
+use kube::config::{AuthInfo, Cluster, Kubeconfig};
 
 /// Never contains a credential.
 #[derive(Debug, thiserror::Error)]
@@ -15,52 +13,53 @@ pub enum KubeconfigError {
     #[error("{0} is refused: {1}")]
     Refused(&'static str, &'static str),
     #[error(transparent)]
-    Unusable(#[from] kubeconfig::KubeconfigError),
+    Unusable(#[from] Unusable),
 }
 
 use KubeconfigError::{Missing, Refused};
 
-/// The way to a shoot's API server, and the headers of each request to it.
-pub fn shoot_access(kubeconfig: &[u8]) -> Result<ServerAccess, KubeconfigError> {
-    let documents = Document::parse(kubeconfig, None)?;
-    if documents.is_empty() {
+/// The API server of a shoot. What is refused is refused before anything else is done with it.
+pub fn shoot_server(kubeconfig: &[u8]) -> Result<Server, KubeconfigError> {
+    if kubeconfig.trim_ascii().is_empty() {
         return Err(Missing);
     }
-    let context = CurrentContext::of(&documents)?;
-    let user = context.user.as_ref().ok_or_else(|| {
-        let field = Field::named("context.user");
-        field.error("is missing")
-    })?;
-    refuse(&context.cluster.value, &user.value)?;
-    let mut access = context.access(&["https"])?;
-    match authorization(user)? {
-        Some(header) => {
-            access.headers.insert(AUTHORIZATION, header);
-        }
-        None if access.identity.is_none() => {
-            let problem = "is missing, and so are a client certificate and a username";
-            return Err(user.field("token").error(problem).into());
-        }
-        None => {}
+    let text = str::from_utf8(kubeconfig);
+    let text = text.map_err(|_| Unusable::new("it", "is not UTF-8 text"))?;
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(Unusable::from)?;
+    let (cluster, user) = current(&kubeconfig);
+    refuse(
+        cluster.unwrap_or(&Cluster::default()),
+        user.unwrap_or(&AuthInfo::default()),
+    )?;
+    let server = Server::of(kubeconfig, &["https"])?;
+    if server.config.root_cert.is_none() {
+        return Err(Unusable::new("cluster.certificate-authority-data", "is missing").into());
     }
-    Ok(access)
+    let user = &server.config.auth_info;
+    let has_password = user.username.is_some() && user.password.is_some();
+    if user.token.is_none() && !has_password && user.client_certificate_data.is_none() {
+        let problem = "is missing, and so are a client certificate and a username";
+        return Err(Unusable::new("user.token", problem).into());
+    }
+    Ok(server)
 }
 
 fn refuse(cluster: &Cluster, user: &AuthInfo) -> Result<(), KubeconfigError> {
     const FILE: &str = "it would read a file of the watchdog's own pod";
     const PROGRAM: &str = "it would run a program in the watchdog's own pod";
+    let names = |path: &Option<String>| path.as_ref().is_some_and(|path| !path.is_empty());
     let fields = [
         (user.exec.is_some(), "user.exec", PROGRAM),
         (user.auth_provider.is_some(), "user.auth-provider", PROGRAM),
-        (user.token_file.is_some(), "user.tokenFile", FILE),
+        (names(&user.token_file), "user.tokenFile", FILE),
         (
-            user.client_certificate.is_some(),
+            names(&user.client_certificate),
             "user.client-certificate",
             FILE,
         ),
-        (user.client_key.is_some(), "user.client-key", FILE),
+        (names(&user.client_key), "user.client-key", FILE),
         (
-            cluster.certificate_authority.is_some(),
+            names(&cluster.certificate_authority),
             "cluster.certificate-authority",
             FILE,
         ),

@@ -14,7 +14,6 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::system_conf::read_system_conf;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use tokio::net::lookup_host;
 use tower::service_fn;
@@ -74,7 +73,7 @@ impl Resources {
             let resolver = Arc::clone(&resolver);
             async move { addresses(Option::as_ref(&resolver), name.as_str()).await }
         });
-        Self::dialing(Dialer::tcp(HttpConnector::new_with_resolver(resolve)))
+        Self::dialing(Dialer::tcp(resolve))
     }
 }
 

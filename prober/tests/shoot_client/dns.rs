@@ -52,7 +52,7 @@ fn no_lookup_waits_for_a_thread() {
     runtime.spawn_blocking(move || busy.recv());
     runtime.block_on(async {
         let (_dns, mut shoot) = named(here()).await;
-        shoot.tell("probe: 3 by version/1 leases/1").await;
+        shoot.tell("probe: 3 by leases/1").await;
     });
     drop(done);
 }
@@ -61,12 +61,10 @@ fn no_lookup_waits_for_a_thread() {
 async fn a_silent_dns_costs_a_probe_its_time_and_nothing_afterwards() {
     let (dns, mut shoot) = named(Reply::Silence).await;
     shoot
-        .tell("timeout 400; probe: timeout at version by ")
+        .tell("timeout 400; probe: timeout at leases by ")
         .await;
     dns.say(here());
-    shoot
-        .tell("timeout 20000; probe: 3 by version/1 leases/1")
-        .await;
+    shoot.tell("timeout 20000; probe: 3 by leases/1").await;
     // Each new connection asks where its name points now.
     dns.say(Reply::NoName);
     shoot

@@ -12,11 +12,10 @@ use super::shoot::TestShoot;
 /// What a kept connection has not answered by then is asked on another one, too (D-58).
 const HEDGE: TimeDelta = TimeDelta::milliseconds(500);
 
-/// A shoot with a connection that is kept from a probe before, which has shown that the API server
-/// can be reached.
+/// A shoot with a connection that is kept from a probe before.
 async fn kept() -> TestShoot {
     let mut shoot = TestShoot::start().await;
-    shoot.tell("probe: 3 by version/1 leases/1").await;
+    shoot.tell("probe: 3 by leases/1").await;
     shoot
 }
 
@@ -29,9 +28,9 @@ async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
 }
 
 #[tokio::test]
-async fn after_ten_minutes_the_connection_is_replaced_and_the_version_asked() {
+async fn after_ten_minutes_the_connection_is_replaced() {
     let mut shoot = kept().await;
-    let story = "wait 599; probe: 3 by leases/1; wait 1; probe: 3 by version/2 leases/2; wait 1; probe: 3 by leases/2";
+    let story = "wait 599; probe: 3 by leases/1; wait 1; probe: 3 by leases/2; wait 1; probe: 3 by leases/2";
     shoot.tell(story).await;
 }
 
@@ -85,7 +84,8 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
             clock.now()
         };
         let budget = Budget::starting_now(Duration::from_secs(20));
-        let (seen, asked_again) = tokio::join!(client.leases(budget), asked_again);
+        let secret = shoot.secret.current().expect("a Secret");
+        let (seen, asked_again) = tokio::join!(client.leases(&secret, budget), asked_again);
         let waited = asked_again - seen.expect("a complete answer").times.sent;
         // The wait begins a moment before the request is sent.
         let moment = TimeDelta::milliseconds(20);

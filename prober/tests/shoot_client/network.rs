@@ -13,51 +13,51 @@ use super::shoot::{TOKEN, TestShoot};
 async fn a_name_that_cannot_be_resolved_is_a_matter_of_dns() {
     let mut shoot = TestShoot::start().await;
     shoot
-        .tell("network refused; probe: connect at version by ")
+        .tell("network refused; probe: connect at leases by ")
         .await;
     // Longer than a label of a name may be, so that no resolver has to be asked; TLS would not let
     // such a name pass.
     let server = format!("https://{}.invalid:6443", "a".repeat(64));
     shoot.lead(&server, "tls-server-name: localhost");
-    shoot.tell("probe: dns at version by ").await;
+    shoot.tell("probe: dns at leases by ").await;
 }
 
 #[tokio::test]
 async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
     // No credential goes to another one.
     for (name, expired, line, found) in [
-        ("other.example", false, "", "tls at version by "),
-        ("127.0.0.1", true, "", "tls at version by "),
+        ("other.example", false, "", "tls at leases by "),
+        ("127.0.0.1", true, "", "tls at leases by "),
         (
             "127.0.0.1",
             false,
             "tls-server-name: other.internal",
-            "tls at version by ",
+            "tls at leases by ",
         ),
         (
             "api.internal",
             false,
             "tls-server-name: 127.0.0.1",
-            "tls at version by ",
+            "tls at leases by ",
         ),
         (
             "api.internal",
             false,
             "tls-server-name: 'not a name'",
-            "kubeconfig at version by ",
+            "kubeconfig at leases by ",
         ),
         (
             "api.internal",
             false,
             "tls-server-name: api.internal",
-            "3 by version/1 leases/1",
+            "3 by leases/1",
         ),
         // An address may be a name.
         (
             "192.0.2.7",
             false,
             "tls-server-name: 192.0.2.7",
-            "3 by version/1 leases/1",
+            "3 by leases/1",
         ),
     ] {
         let serving = Serving {
@@ -76,7 +76,7 @@ async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
     let other = Authority::new().expect("an authority").pem();
     let kubeconfig = api_server::kubeconfig(&shoot.api.url(), &other, TOKEN);
     shoot.secret.set(&kubeconfig);
-    shoot.tell("probe: tls at version by ").await;
+    shoot.tell("probe: tls at leases by ").await;
 }
 
 /// A proxy that leads one CONNECT to this address and notes its head.
@@ -106,7 +106,7 @@ async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
         shoot.lead(&format!("https://{host}:6443"), &url);
         let (to, mut head) = (shoot.api.address(), String::new());
         tokio::select! {
-            () = shoot.tell("probe: 3 by version/1 leases/1; probe: 3 by leases/1") => {}
+            () = shoot.tell("probe: 3 by leases/1; probe: 3 by leases/1") => {}
             ended = proxy(listener, to, &mut head) => panic!("{ended:?}"),
         }
         let head = head.to_lowercase();
@@ -120,6 +120,6 @@ async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
 async fn clients_do_not_share_connections() {
     let mut shoot = TestShoot::start().await;
     shoot
-        .tell("probe: 3 by version/1 leases/1; another client; probe: 3 by version/2 leases/2")
+        .tell("probe: 3 by leases/1; another client; probe: 3 by leases/2")
         .await;
 }

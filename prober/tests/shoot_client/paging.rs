@@ -18,7 +18,7 @@ async fn more_nodes_than_a_page_holds_are_listed_to_the_end() {
     nodes.dedup_by(|one, other| one.name == other.name);
     assert_eq!(nodes.len(), 1100);
     // In pages of 200.
-    let pages = "version/1 leases/1 nodes/1 nodes+/1 nodes+/1 nodes+/1 nodes+/1 nodes+/1";
+    let pages = "leases/1 nodes/1 nodes+/1 nodes+/1 nodes+/1 nodes+/1 nodes+/1";
     assert_eq!(shoot.asked(), pages);
 }
 
@@ -36,7 +36,7 @@ async fn what_changes_between_the_pages_does_not_show() {
     });
     shoot.api.faults().add(change, Fault::Stall);
     shoot
-        .tell("probe nodes: 600 by version/1 leases/1 nodes/1 nodes+/1 nodes+/1")
+        .tell("probe nodes: 600 by leases/1 nodes/1 nodes+/1 nodes+/1")
         .await;
     assert!(shoot.api.store().get("nodes", "", "node-0550").is_none());
 }
@@ -47,9 +47,9 @@ async fn a_snapshot_that_is_gone_between_the_pages_begins_again_once() {
     shoot.add_nodes(3..300);
     shoot
         .tell(
-            "nodes+ 410 once; probe nodes: 300 by version/1 leases/1 nodes/1 nodes+/1 nodes/1 nodes+/1; \
+            "nodes+ 410 once; probe nodes: 300 by leases/1 nodes/1 nodes+/1 nodes/1 nodes+/1; \
              nodes+ 410; probe nodes: gone at nodes by leases/1 nodes/1 nodes+/1 nodes/1 nodes+/1; \
-             faults end; nodes+ 500; probe nodes: server at nodes by version/1 leases/1 nodes/1 nodes+/1",
+             faults end; nodes+ 500; probe nodes: server at nodes by leases/1 nodes/1 nodes+/1",
         )
         .await;
 }

@@ -9,9 +9,9 @@ use api_server::{Authority, Fault, FaultId, MemoryApi, Network, Options, When};
 use parking_lot::Mutex;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
-use prober::shoot_client::error::{Cause, ProbeError};
+use prober::shoot_client::error::{Cause, ProbeError, ProbeStep};
 use prober::shoot_client::resources::Resources;
-use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
+use prober::shoot_client::{Budget, Listing, ShootClient};
 use prober_core::lease::LeaseList;
 use prober_core::verdict::NodeRecord;
 use testbed::gardener::shoot_probe;
@@ -32,52 +32,30 @@ const LEEWAY: Duration = Duration::from_secs(5);
 pub struct TestShoot {
     pub api: MemoryApi,
     pub secret: Secret,
-    pub client: ShootClient<Secret>,
+    pub client: ShootClient,
     pub clock: Clock,
     pub resources: Arc<Resources>,
     /// What one probe may take.
     pub timeout: Duration,
 }
 
-/// A Secret as the seed's watch shows it, and as it is stored.
+/// A Secret as the seed's watch shows it.
 #[derive(Clone, Default)]
-pub struct Secret(Arc<Mutex<SecretState>>);
-
-#[derive(Default)]
-struct SecretState {
-    watched: Option<Arc<KubeconfigSecret>>,
-    stored: Option<Arc<KubeconfigSecret>>,
-    rereads: usize,
-}
+pub struct Secret(Arc<Mutex<Option<Arc<KubeconfigSecret>>>>);
 
 impl Secret {
-    /// Changes the Secret, and the watch shows it.
     pub fn set(&self, kubeconfig: &str) {
-        self.store(Some(kubeconfig));
-        self.show();
+        let kubeconfig = Some(kubeconfig.as_bytes().to_vec());
+        *self.0.lock() = Some(Arc::new(KubeconfigSecret { kubeconfig }));
     }
 
-    /// Changes the Secret, and the watch does not show it yet.
-    fn store(&self, kubeconfig: Option<&str>) {
-        let kubeconfig = kubeconfig.map(|text| text.as_bytes().to_vec());
-        self.0.lock().stored = Some(Arc::new(KubeconfigSecret { kubeconfig }));
-    }
-
-    fn show(&self) {
-        let mut state = self.0.lock();
-        state.watched = state.stored.clone();
-    }
-}
-
-impl Secrets for Secret {
-    fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        self.0.lock().watched.clone().ok_or(Cause::NoSecret)
-    }
-
-    async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        let mut state = self.0.lock();
-        state.rereads += 1;
-        state.stored.clone().ok_or(Cause::NoSecret)
+    pub fn current(&self) -> Result<Arc<KubeconfigSecret>, ProbeError> {
+        let stage = ProbeStep::Kubeconfig;
+        let secret = self.0.lock().clone();
+        secret.ok_or(ProbeError {
+            stage,
+            cause: Cause::NoSecret,
+        })
     }
 }
 
@@ -100,7 +78,7 @@ impl TestShoot {
         let secret = Secret::default();
         secret.set(&api.kubeconfig(TOKEN));
         let (clock, resources) = (Clock::start(), Arc::new(Resources::of_system()));
-        let client = ShootClient::new(clock, Arc::clone(&resources), secret.clone());
+        let client = ShootClient::new(clock, Arc::clone(&resources));
         let shoot = Self {
             api,
             secret,
@@ -134,7 +112,7 @@ impl TestShoot {
     /// Probes with others of what all shoots share from now on.
     pub fn share(&mut self, resources: &Arc<Resources>) {
         self.resources = Arc::clone(resources);
-        self.client = ShootClient::new(self.clock, Arc::clone(resources), self.secret.clone());
+        self.client = ShootClient::new(self.clock, Arc::clone(resources));
     }
 
     /// Adds nodes with their leases.
@@ -151,15 +129,15 @@ impl TestShoot {
 
     /// Probes; the leases.
     pub async fn leases(&mut self) -> Result<Listing<LeaseList>, ProbeError> {
-        let budget = Budget::starting_now(self.timeout);
-        checked(self.timeout, self.client.leases(budget)).await
+        let (secret, budget) = (self.secret.current()?, Budget::starting_now(self.timeout));
+        checked(self.timeout, self.client.leases(&secret, budget)).await
     }
 
     /// Probes; the leases and the nodes.
     pub async fn nodes(&mut self) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let budget = Budget::starting_now(self.timeout);
+        let (secret, budget) = (self.secret.current()?, Budget::starting_now(self.timeout));
         let probe = async {
-            self.client.leases(budget).await?;
+            self.client.leases(&secret, budget).await?;
             self.client.nodes(budget).await
         };
         checked(self.timeout, probe).await
@@ -204,7 +182,6 @@ impl TestShoot {
                 return format!("{found} by {}", self.asked());
             }
             ["connections"] => return self.api.connections().accepted.to_string(),
-            ["rereads"] => return self.secret.0.lock().rereads.to_string(),
             ["another", "client"] => self.share(&self.resources.clone()),
             ["timeout", millis] => {
                 self.timeout = Duration::from_millis(millis.parse().expect(event))
@@ -220,12 +197,11 @@ impl TestShoot {
             ["grant", token] => self.api.access().grant(token, shoot_probe()),
             ["revoke", token] => self.api.access().revoke(token),
             ["secret", token] => self.secret.set(&self.api.kubeconfig(token)),
-            ["unnoticed", "secret", token] => self.secret.store(Some(&self.api.kubeconfig(token))),
             ["empty", "secret"] => {
-                self.secret.store(None);
-                self.secret.show();
+                let empty = KubeconfigSecret { kubeconfig: None };
+                *self.secret.0.lock() = Some(Arc::new(empty));
             }
-            ["no", "secret"] => *self.secret.0.lock() = SecretState::default(),
+            ["no", "secret"] => *self.secret.0.lock() = None,
             ["faults", "end"] => self.api.faults().clear(),
             [path, fault, ref once @ ..] => {
                 let when = to(path);

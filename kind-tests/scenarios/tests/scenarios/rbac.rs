@@ -136,14 +136,14 @@ fn lost_rights_are_told_and_used_again() -> Result<()> {
         let counted = async |series: &str| shows(&log, series, 1.0..).await;
         let begin = shoot.history().len();
 
-        // Secrets: new credentials are those that the watch brings. It takes the API server up to
+        // Secrets: new credentials are those that the watch brings, without a right to get. It takes the API server up to
         // 10 s to forget a token that it has already accepted.
         on_seed(&["secrets get"]).await?;
         let account = format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}");
         plane.api().delete(&account).await?;
         plane.api().create_all(&shoot_access()).await?;
-        let unknown = "\"category\":\"seed_unknown\"";
-        logs(&prober, "probe not complete", unknown).await?;
+        let refused = "\"category\":\"unauthorized\"";
+        logs(&prober, "probe not complete", refused).await?;
         shoot.renew_secret().await?;
         shoot.after_probes(2).await?;
 

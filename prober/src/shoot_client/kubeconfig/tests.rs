@@ -1,12 +1,13 @@
-use common::transport::Trust;
-
 use super::*;
 
 const SERVER: &str = "server: https://kube-apiserver.shoot--p--s.svc";
+/// "-----" and nothing else is no certificate; this is "-----BEGIN CERTIFICATE-----" and so on of one byte.
+const CA: &str = "certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
 const TOKEN: &str = "token: s3cr3t-t0k3n";
 
 /// A kubeconfig with these lines in its cluster and its user.
-fn kubeconfig(cluster: &str, user: &str) -> String {
+fn kubeconfig(cluster: &[&str], user: &[&str]) -> String {
+    let [cluster, user] = [cluster, user].map(|lines| lines.join("\n    "));
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
          contexts:\n- name: c\n  context: {{cluster: c, user: u}}\n\
@@ -15,64 +16,54 @@ fn kubeconfig(cluster: &str, user: &str) -> String {
     )
 }
 
-/// The field that is wrong, or what the error says; it never holds a credential.
+/// What is wrong with it. That never holds a credential.
 fn wrong(text: &str) -> String {
-    let error = shoot_access(text.as_bytes()).err();
+    let error = shoot_server(text.as_bytes()).err();
     let error = error.unwrap_or_else(|| panic!("it is accepted: {text}"));
-    let said = format!("{error} {error:?}");
+    let said = error.to_string();
     for secret in ["s3cr3t", "p4ssw0rd"] {
-        assert!(!said.contains(secret), "a credential is in {said}");
+        let shown = format!("{said} {error:?}");
+        assert!(!shown.contains(secret), "a credential is in {shown}");
     }
-    match error {
-        Refused(field, _) => format!("{field} is refused"),
-        KubeconfigError::Unusable(error) => error.field.name,
-        Missing => error.to_string(),
-    }
+    said
 }
 
 #[test]
 fn gardeners_kubeconfig_is_understood() {
-    // Secrets made by hand often carry line breaks.
-    let more = "insecure-skip-tls-verify: false\n    certificate-authority-data: |\n      LS0t\n      LS1C";
-    let text = kubeconfig(&format!("{SERVER}\n    {more}"), TOKEN);
-    let access = shoot_access(text.as_bytes()).expect("it can be used");
-    let server = "https://kube-apiserver.shoot--p--s.svc/";
-    assert_eq!(access.server.to_string(), server);
-    assert!(matches!(&access.trust, Trust::Authorities(pem) if pem.text == b"-----B"));
-    assert!(access.headers[AUTHORIZATION].is_sensitive());
-    assert!(access.identity.is_none() && access.proxy.is_none() && access.server_name.is_none());
+    let cluster = [SERVER, CA, "insecure-skip-tls-verify: false"];
+    let text = kubeconfig(&cluster, &["token: \"s3cr3t\\n\""]);
+    let server = shoot_server(text.as_bytes()).expect("it can be used");
+    let url = "https://kube-apiserver.shoot--p--s.svc/";
+    assert_eq!(server.config.cluster_url.to_string(), url);
+    assert_eq!(server.config.root_cert.as_deref(), Some(&[vec![0]][..]));
+    // Blanks around a token are none of it.
+    let user = serde_json::to_value(&server.config.auth_info).expect("a user");
+    assert_eq!(user, serde_json::json!({"token": "s3cr3t"}));
+    assert!(server.proxy.is_none() && server.config.tls_server_name.is_none());
 }
+
+/// Lines in the cluster, lines in the user beside or in place of the token, and the refusal.
+const REFUSALS: &str = r#"
+    CA | exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [-c, 'touch /tmp/s3cr3t']} | user.exec is refused: it would run a program in the watchdog's own pod
+    CA | auth-provider: {name: gcp, config: {access-token: s3cr3t}} | user.auth-provider is refused: it would run a program in the watchdog's own pod
+    CA | tokenFile: /var/run/secrets/s3cr3t | user.tokenFile is refused: it would read a file of the watchdog's own pod
+    CA | client-certificate: /x | user.client-certificate is refused: it would read a file of the watchdog's own pod
+    CA | client-key: /x | user.client-key is refused: it would read a file of the watchdog's own pod
+    certificate-authority: /x | as: it | cluster.certificate-authority is refused: it would read a file of the watchdog's own pod
+    CA; insecure-skip-tls-verify: true | as: it | cluster.insecure-skip-tls-verify is refused: anyone on the way could take the credentials and forge an outage
+"#;
 
 #[test]
 fn what_would_run_a_program_read_a_file_or_trust_anyone_is_refused() {
-    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, args: [-c, 'touch /tmp/s3cr3t']}";
-    for (cluster, user, field) in [
-        ("", exec, "user.exec"),
-        (
-            "",
-            "auth-provider: {name: gcp, config: {access-token: s3cr3t}}",
-            "user.auth-provider",
-        ),
-        ("", "tokenFile: /var/run/secrets/s3cr3t", "user.tokenFile"),
-        ("", "client-certificate: /x", "user.client-certificate"),
-        ("", "client-key: /x", "user.client-key"),
-        (
-            "certificate-authority: /x",
-            "username: it",
-            "cluster.certificate-authority",
-        ),
-        (
-            "insecure-skip-tls-verify: true",
-            "username: it",
-            "cluster.insecure-skip-tls-verify",
-        ),
-    ] {
-        for token in ["", TOKEN] {
-            let text = kubeconfig(
-                &format!("{SERVER}\n    {cluster}"),
-                &format!("{user}\n    {token}"),
-            );
-            assert_eq!(wrong(&text), format!("{field} is refused"));
+    for row in REFUSALS.trim().lines() {
+        let cells: Vec<_> = row.split(" | ").map(str::trim).collect();
+        let [cluster, user, expected] = cells[..] else {
+            panic!("{row}")
+        };
+        let cluster = cluster.replace("CA", CA);
+        let cluster: Vec<_> = [SERVER].into_iter().chain(cluster.split("; ")).collect();
+        for user in [&[user][..], &[user, TOKEN]] {
+            assert_eq!(wrong(&kubeconfig(&cluster, user)), expected);
         }
     }
 }
@@ -87,56 +78,127 @@ fn only_https_leads_to_an_api_server() {
         "a",
         "''",
         "data:text/plain,x",
+        "https://",
     ] {
-        let text = kubeconfig(&format!("server: {server}"), TOKEN);
-        assert_eq!(wrong(&text), "cluster.server", "{server}");
+        let text = kubeconfig(&[&format!("server: {server}"), CA], &[TOKEN]);
+        let said = wrong(&text);
+        assert!(said.starts_with("cluster.server "), "{server}: {said}");
     }
 }
 
 #[test]
 fn what_is_no_kubeconfig_is_unreadable_and_never_quoted() {
     let missing = "the Secret has no key \"kubeconfig\", or it is empty";
-    let other_user = kubeconfig(SERVER, TOKEN).replace("user: u}", "user: other}");
+    let good = kubeconfig(&[SERVER, CA], &[TOKEN]);
+    let json = r#"{"users": [{"name": "u", "user": {"token": "s3cr3t-t0k3n"}}"#;
+    let no_credentials = "user.token is missing, and so are a client certificate and a username";
     for (text, expected) in [
         ("", missing),
         (" \n\t", missing),
-        ("s3cr3t-t0k3n", "it"),
-        ("\ntoken: [s3cr3t", "it"),
-        ("users: s3cr3t", "current-context"),
+        ("s3cr3t-t0k3n", "it is not a kubeconfig in YAML (line 1)"),
         (
-            "current-context: c\ncontexts: 7\nclusters: s3cr3t",
-            "contexts",
+            "\ntoken: [s3cr3t",
+            "it is not a kubeconfig in YAML (line 2)",
         ),
-        (&kubeconfig(SERVER, "token: {s3cr3t: x}"), "user.token"),
-        (&other_user, "context.user"),
+        (json, "it is not a kubeconfig in YAML (line 1)"),
+        ("users: s3cr3t", "it is not a kubeconfig in YAML (line 1)"),
+        (
+            "current-context: s3cr3t",
+            "current-context names nothing that exists",
+        ),
+        ("apiVersion: v1", "current-context is missing"),
+        (
+            &good.replace("{cluster: c", "{cluster: s3cr3t"),
+            "context.cluster names nothing that exists",
+        ),
+        (
+            &good.replace("token: ", "token: {s3cr3t: x} #"),
+            "it is not a kubeconfig in YAML (line 15)",
+        ),
+        (
+            &good.replace("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS", "s3cr3t!"),
+            "cluster.certificate-authority is not base64 on one line",
+        ),
+        (
+            &good.replace(CA, "certificate-authority-data: czNjcjN0"),
+            "cluster.certificate-authority-data holds no certificate in PEM",
+        ),
+        (
+            &good.replace(CA, ""),
+            "cluster.certificate-authority-data is missing",
+        ),
+        (
+            &good.replace(CA, "certificate-authority-data: ''"),
+            "cluster.certificate-authority-data holds no certificate in PEM",
+        ),
+        (
+            &good.replace(SERVER, "server: 'https://:s3cr3t@'"),
+            "cluster.server is not a URL",
+        ),
+        (&good.replace(SERVER, ""), "cluster.server is missing"),
+        (&good.replace("user: u}", "user: s3cr3t}"), no_credentials),
+        (&good.replace(TOKEN, "username: it"), no_credentials),
+        (&good.replace(TOKEN, "token: \"\\n\""), no_credentials),
     ] {
         assert_eq!(wrong(text), expected, "{text}");
     }
-    let error = shoot_access(b"\xff\xfes3cr3t\x00\xd8")
+    for proxy in [
+        "socks5://u:s3cr3t@p:1",
+        "https://u:s3cr3t@p",
+        "ftp://u:s3cr3t@p",
+        "http://s3cr3t@ /",
+    ] {
+        let text = good.replace(SERVER, &format!("{SERVER}\n    proxy-url: {proxy}"));
+        assert_eq!(wrong(&text), "cluster.proxy-url is no URL of an http proxy");
+    }
+    let error = shoot_server(b"\xff\xfes3cr3t\x00\xd8")
         .err()
         .expect("no text");
     assert_eq!(error.to_string(), "it is not UTF-8 text");
 }
 
 #[test]
-fn a_token_comes_before_a_name_and_password_unless_it_is_empty() {
-    let basic = "Basic aXQ6cDRzc3cwcmQ=";
-    for (user, expected) in [
-        (
-            "{username: it, password: p4ssw0rd, token: s3cr3t}",
-            "Bearer s3cr3t",
-        ),
-        ("{username: it, password: p4ssw0rd}", basic),
-        ("{username: it, password: p4ssw0rd, token: ''}", basic),
-        ("{username: it, password: p4ssw0rd, token: \"\\n\"}", basic),
-        // Blanks around a token are none of it.
-        ("{token: \"s3cr3t\\n\"}", "Bearer s3cr3t"),
+fn a_token_that_no_header_can_carry_is_refused() {
+    for token in [
+        "\"s3cr3t\\r\\nx-evil: 1\"",
+        "\"s3cr3t\\u0001\"",
+        "\"a\\nb\"",
     ] {
-        let access = shoot_access(kubeconfig(SERVER, user).as_bytes()).expect(user);
-        assert_eq!(access.headers[AUTHORIZATION], expected, "{user}");
+        let text = kubeconfig(&[SERVER, CA], &[&format!("token: {token}")]);
+        let expected = "user.token contains characters that an HTTP header cannot carry";
+        assert_eq!(wrong(&text), expected, "{token}");
     }
-    for token in ["''", "'  '", "\"\\n\"", "\"s3cr3t\\r\\nx-evil: 1\""] {
-        let text = kubeconfig(SERVER, &format!("token: {token}"));
-        assert_eq!(wrong(&text), "user.token", "{token}");
+}
+
+#[test]
+fn a_certificate_or_a_key_that_cannot_be_used_is_named_and_not_quoted() {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .ok();
+    let route = |cluster: &str, user: &[&str]| {
+        let text = kubeconfig(&[SERVER, cluster], user);
+        let error = shoot_server(text.as_bytes())
+            .expect("it is read")
+            .route()
+            .err();
+        error.unwrap_or_else(|| panic!("{text}")).to_string()
+    };
+    // "-----BEGIN s3cr3t" is no PEM that is understood.
+    let broken = "client-key-data: LS0tLS1CRUdJTiBzM2NyM3QK";
+    let said = [
+        route(CA, &[TOKEN]),
+        route(&format!("{CA}\n    tls-server-name: 's3cr3t !'"), &[TOKEN]),
+        route(CA, &["client-certificate-data: AAAA", broken]),
+        route(CA, &["client-certificate-data: AAAA"]),
+    ];
+    assert!(said.iter().all(|said| !said.contains("s3cr3t")), "{said:?}");
+    let named = [
+        "cluster.certificate-authority-data ",
+        "cluster.certificate-authority-data ",
+        "cluster.certificate-authority-data ",
+        "user.client-key ",
+    ];
+    for (said, named) in said.iter().zip(named) {
+        assert!(said.starts_with(named), "{said}");
     }
 }
