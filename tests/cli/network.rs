@@ -1,12 +1,17 @@
 //! Odd networks between prober, operator and API servers, which all of them get through: names are
-//! resolved as the system does, whatever resolv.conf says.
+//! resolved as the system does, whatever resolv.conf says, and the seed may be slow to connect.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use api_server::MemoryApi;
 use testbed::dns::{Dns, Reply};
 use testbed::gardener::probe_secret;
 use testbed::network::with_resolv_conf;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 
 use super::world::{ASKING, ONE, World, config, holds, line, until};
 
@@ -71,9 +76,9 @@ fn good() -> Reply {
 
 #[test]
 fn a_dead_first_nameserver_of_three() {
-    // Each name takes as long as the C library waits for it: a second.
+    // Each name takes 5 s, as long as the C library waits for it: the seed's, too.
     by_names(
-        "nameserver 127.0.0.2\nnameserver 127.0.0.3\nnameserver 127.0.0.4\noptions timeout:1\n",
+        "nameserver 127.0.0.2\nnameserver 127.0.0.3\nnameserver 127.0.0.4\n",
         &[
             ("127.0.0.2", Reply::Silence),
             ("127.0.0.3", good()),
@@ -100,5 +105,28 @@ fn an_option_that_nobody_knows() {
             &[("127.0.0.2", good())],
             more,
         );
+    }
+}
+
+/// A way to this address on which nothing comes through for this time.
+async fn relay(listener: TcpListener, to: SocketAddr, after: Duration) -> io::Result<()> {
+    loop {
+        let (mut from, _) = listener.accept().await?;
+        tokio::spawn(async move {
+            sleep(after).await;
+            copy_bidirectional(&mut from, &mut TcpStream::connect(to).await?).await
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_seed_whose_tls_takes_6_s() {
+    let world = world("").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("one"));
+    let to = world.seed.address();
+    tokio::select! {
+        _ = probes_and_tells(world, url) => {}
+        ended = relay(listener, to, Duration::from_secs(6)) => panic!("{ended:?}"),
     }
 }
