@@ -3,6 +3,8 @@
 
 #[path = "cli/ask.rs"]
 mod ask;
+#[path = "cli/network.rs"]
+mod network;
 #[path = "cli/restore.rs"]
 mod restore;
 #[path = "cli/seed.rs"]

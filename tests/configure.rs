@@ -78,7 +78,7 @@ fn weeders_keys() -> Value {
     let expression = json!({"key": "", "operator": "", "values": []});
     let selector = json!({"matchLabels": {}, "matchExpressions": [expression]});
     json!({
-        "watchDuration": "5m0s",
+        "watchDuration": "300s",
         "servicesAndDependantSelectors": {"a": {"podSelectors": [selector]}},
         "maxDeletionsPerOwner": null,
     })

@@ -10,6 +10,7 @@
 mod connection;
 pub mod error;
 pub mod kubeconfig;
+mod names;
 pub mod resources;
 pub mod wire;
 

@@ -61,9 +61,9 @@ const OF_SHOOTS: &str = r#"
   metric: dwd_probes_total{stage=
   alert: ProbesFailing
 - shoot: dns
-  # A name that is never resolved (RFC 6761), and that no proxy is asked for.
-  by: ["server https://kube-apiserver.invalid:443"]
-  status: ["probed 5 - probes fail (dns at ", "there is no such name, since "]
+  # A label of 64 characters, for which nobody is asked.
+  by: ["server https://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid:443\n    tls-server-name: localhost"]
+  status: ["probed 5 - probes fail (dns at ", "Name or service not known, since "]
   explain: ["(dns at ", "so nothing is concluded: the host name cannot be resolved: "]
   metric: dwd_probes_total{stage="leases",result="dns"}
   alert: ProbesFailing

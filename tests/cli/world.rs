@@ -60,6 +60,8 @@ status: {readyReplicas: 0}";
 
 pub struct World {
     pub seed: MemoryApi,
+    /// How probers and the operator reach it.
+    pub seed_url: String,
     pub shoots: BTreeMap<String, (MemoryApi, MemoryNodes)>,
     probers: Vec<(String, RunningAgent)>,
     _kubelets: Kubelets,
@@ -110,6 +112,7 @@ impl World {
         }
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::from_millis(100));
         let world = Self {
+            seed_url: seed.url(),
             seed,
             shoots: apis,
             probers: Vec::new(),
@@ -143,7 +146,7 @@ impl World {
 
     /// Starts a replica of the prober in a pod of this name, and waits until it serves.
     pub async fn join(&mut self, pod: &str) {
-        let kubeconfig = self.seed.kubeconfig("prober");
+        let kubeconfig = self.seed.kubeconfig_at(&self.seed_url, "prober");
         let folder = self.files.path();
         let start = AgentStart::new(AgentKind::Prober, folder, pod, &kubeconfig, &self.config);
         let mut start = start.expect("its files");
@@ -201,7 +204,8 @@ impl World {
         let rules: Value = serde_saphyr::from_str(&rules).expect("YAML");
         let operator = User::limited("operator", Rule::of_role(&rules, None));
         self.seed.access().grant("operator", operator);
-        self.write("operator", &self.seed.kubeconfig("operator"));
+        let kubeconfig = self.seed.kubeconfig_at(&self.seed_url, "operator");
+        self.write("operator", &kubeconfig);
     }
 
     /// Writes a file; returns its path.

@@ -1,4 +1,4 @@
-//! A DNS server on loopback that answers every query as a test wants.
+//! DNS servers on loopback that answer every query as a test wants.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -32,8 +32,10 @@ pub enum Reply {
     NoRecord,
     /// An address in the place of a TXT record.
     Address,
-    /// These addresses of this name, in this order; NXDOMAIN of every other name.
-    Host(String, Vec<Ipv4Addr>),
+    /// 127.0.0.1, and a TXT record of one string: of every name.
+    Loopback(String),
+    /// The same, but silence over UDP.
+    LoopbackOverTcp(String),
     /// SERVFAIL.
     Failure,
     /// REFUSED.
@@ -63,7 +65,6 @@ struct DnsScript(Arc<Mutex<(Reply, Vec<String>)>>);
 impl Dns {
     /// A server that answers in this way at a port of its own, over UDP and TCP.
     pub async fn start(reply: Reply) -> Result<Self> {
-        let script = DnsScript(Arc::new(Mutex::new((reply, Vec::new()))));
         // A port that both protocols have free.
         let (udp, tcp) = loop {
             let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -71,7 +72,18 @@ impl Dns {
                 break (udp, tcp);
             }
         };
+        Self::serve(reply, udp, tcp)
+    }
+
+    /// A server at this address.
+    pub async fn start_at(address: SocketAddr, reply: Reply) -> Result<Self> {
+        let udp = UdpSocket::bind(address).await?;
+        Self::serve(reply, udp, TcpListener::bind(address).await?)
+    }
+
+    fn serve(reply: Reply, udp: UdpSocket, tcp: TcpListener) -> Result<Self> {
         let address = udp.local_addr()?;
+        let script = DnsScript(Arc::new(Mutex::new((reply, Vec::new()))));
         let mut server = Server::new(script.clone());
         server.register_socket(udp);
         server.register_listener(tcp, Duration::from_secs(5), 32);
@@ -85,11 +97,6 @@ impl Dns {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Changes the answer to later queries.
-    pub fn say(&self, reply: Reply) {
-        self.script.0.lock().0 = reply;
     }
 
     /// The names of all queries so far, in lower case.
@@ -129,18 +136,21 @@ impl RequestHandler for DnsScript {
             let text = |strings| RData::TXT(TXT::new(strings));
             texts.into_iter().map(text).collect()
         };
+        let here = || RData::A(A(Ipv4Addr::LOCALHOST));
         match reply {
             Reply::Silence => return nothing,
             Reply::Text(all) => records(texts(all)),
             Reply::CutOff(all) if over_tcp => records(texts(all)),
             Reply::CutOff(_) | Reply::CutOffAlways => metadata.truncation = true,
             Reply::NoRecord => {}
-            Reply::Address => records(vec![RData::A(A(Ipv4Addr::LOCALHOST))]),
-            Reply::Host(host, mut addresses) if name.to_ascii() == host => {
-                addresses.retain(|_| info.query.query_type() == RecordType::A);
-                records(addresses.into_iter().map(|it| RData::A(A(it))).collect());
-            }
-            Reply::Host(..) | Reply::NoName => metadata.response_code = ResponseCode::NXDomain,
+            Reply::Address => records(vec![here()]),
+            Reply::LoopbackOverTcp(_) if !over_tcp => return nothing,
+            Reply::Loopback(text) | Reply::LoopbackOverTcp(text) => match info.query.query_type() {
+                RecordType::A => records(vec![here()]),
+                RecordType::TXT => records(texts(vec![vec![text]])),
+                _ => {}
+            },
+            Reply::NoName => metadata.response_code = ResponseCode::NXDomain,
             Reply::Failure => metadata.response_code = ResponseCode::ServFail,
             Reply::Refused => metadata.response_code = ResponseCode::Refused,
         }

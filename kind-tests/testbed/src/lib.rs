@@ -38,6 +38,7 @@ pub mod kube_api;
 pub mod kubelets;
 pub mod log;
 pub mod memory;
+pub mod network;
 pub mod objects;
 pub mod page;
 pub mod pod;

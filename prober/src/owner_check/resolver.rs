@@ -1,5 +1,6 @@
 //! Queries DNS for TXT records, each time without a cache, over TCP where an answer is cut off.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,15 +8,19 @@ use futures::FutureExt;
 use futures::future::select_ok;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
-use hickory_resolver::system_conf::read_system_conf;
 use prober_core::config::{DnsServer, OwnerCheck};
 use tokio::time::timeout;
 
 use crate::owner_records::record::{OwnerAnswer, Question, Unresolved};
-use crate::shoot_client::resources::{Records, Resources, uncached};
+use crate::shoot_client::resources::{Records, Resources};
+
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// DNS' own.
+const PORT: u16 = 53;
 
 /// Clones share it.
 #[derive(Clone)]
@@ -80,18 +85,11 @@ impl Resolver {
     }
 }
 
+/// One resolver for each server of the config, or else of the system.
 fn resolvers(check: &OwnerCheck) -> Result<Vec<TokioResolver>, NetError> {
-    let server = |DnsServer(address): &DnsServer| {
-        let mut server = NameServerConfig::udp_and_tcp(address.ip());
-        server
-            .connections
-            .iter_mut()
-            .for_each(|connection| connection.port = address.port());
-        server
-    };
     let servers = match check.servers.as_slice() {
-        [] => read_system_conf()?.0.name_servers().to_vec(),
-        given => given.iter().map(server).collect(),
+        [] => nameservers(&std::fs::read_to_string(RESOLV_CONF)?),
+        given => given.iter().map(|DnsServer(address)| *address).collect(),
     };
     servers
         .into_iter()
@@ -99,14 +97,35 @@ fn resolvers(check: &OwnerCheck) -> Result<Vec<TokioResolver>, NetError> {
         .collect()
 }
 
-fn resolver(server: NameServerConfig, check: &OwnerCheck) -> Result<TokioResolver, NetError> {
+/// The servers of a resolv.conf. Its other lines are for the C library, which knows all of them.
+fn nameservers(resolv_conf: &str) -> Vec<SocketAddr> {
+    let server = |line: &str| {
+        let address = line.strip_prefix("nameserver")?.split_whitespace().next()?;
+        Some(SocketAddr::new(address.parse().ok()?, PORT))
+    };
+    resolv_conf.lines().filter_map(server).collect()
+}
+
+/// A resolver that says how it is now: nothing is kept, and what is on its way out of the cache counts
+/// for nothing.
+fn resolver(address: SocketAddr, check: &OwnerCheck) -> Result<TokioResolver, NetError> {
+    let mut server = NameServerConfig::udp_and_tcp(address.ip());
+    server
+        .connections
+        .iter_mut()
+        .for_each(|connection| connection.port = address.port());
     let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
     let mut options = ResolverOpts::default();
     options.timeout = check.timeout;
     // When to ask again is decided in one place.
     options.attempts = 0;
     options.use_hosts_file = ResolveHosts::Never;
-    uncached(config, options)
+    options.cache_size = 0;
+    (options.positive_max_ttl, options.negative_max_ttl) =
+        (Some(Duration::ZERO), Some(Duration::ZERO));
+    TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+        .with_options(options)
+        .build()
 }
 
 fn unresolved(error: &NetError) -> Unresolved {

@@ -10,7 +10,7 @@ use prober_core::span;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::kubeconfig::KubeconfigError;
-use super::resources::NameError;
+use super::names::NameError;
 use super::wire::DecodeError;
 
 /// The most letters of an error of TLS that are shown.

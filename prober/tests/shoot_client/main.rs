@@ -5,7 +5,6 @@
 
 mod allocations;
 mod credentials;
-mod dns;
 mod failures;
 mod healthy;
 mod hostile;

@@ -69,3 +69,16 @@ async fn each_answer_of_dns_is_known_for_what_it_is() {
         );
     }
 }
+
+#[test]
+fn only_nameservers_are_read() {
+    let resolv_conf = "# nameserver 192.0.2.9\nsearch svc.cluster.local\nnameserver 192.0.2.1\n\
+        nameserver\t2001:db8::1 # the second\noptions ndots:5 use-vc nobody-knows:3\n\
+        nameserver nobody\nnameserver\nunknown line\n";
+    let servers = nameservers(resolv_conf);
+    let expected = ["192.0.2.1:53", "[2001:db8::1]:53"];
+    assert_eq!(
+        servers,
+        expected.map(|address| address.parse().expect(address))
+    );
+}
