@@ -106,17 +106,17 @@ fn at_each_write(fates: &'static [Fate], replicas: usize) -> u64 {
 #[test]
 fn killed_at_any_write_nothing_is_lost() {
     let writes = at_each_write(&[Fate::KilledBefore, Fate::KilledAfter], 3);
-    assert!(writes >= 10, "{writes}");
+    assert!(writes >= 8, "{writes}");
 }
 
 #[test]
 fn killed_at_any_write_of_a_single_prober_nothing_is_lost() {
     let writes = at_each_write(&[Fate::KilledBefore, Fate::KilledAfter], 1);
-    assert!(writes >= 10, "{writes}");
+    assert!(writes >= 8, "{writes}");
 }
 
 #[test]
 fn cut_off_at_any_write_the_other_ends_the_work() {
     let writes = at_each_write(&[Fate::CutOff], 3);
-    assert!(writes >= 10, "{writes}");
+    assert!(writes >= 8, "{writes}");
 }

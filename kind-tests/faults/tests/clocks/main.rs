@@ -88,7 +88,7 @@ async fn suspended(goes_on: bool) -> Result<()> {
     let flags = flags.map(|flag| format!("--leader-elect-{flag}"));
     script.flags.extend(flags);
     script
-        .tell("config probeInterval: 2s => probeInterval: 1s; config scaleDown: {level: 1} => scaleDown: {level: 1, initialDelay: 4s}; prober; probes 3; cut; writes 4; suspend prober")
+        .tell("config probeInterval: 2s => probeInterval: 1s; config scaleDown: {level: 1} => scaleDown: {level: 1, initialDelay: 4s}; prober; probes 3; cut; writes 3; suspend prober")
         .await?;
     ensure!(writes(&script) == 0, "it was too late to suspend it");
     script.tell(if goes_on { "0 s" } else { "heal" }).await?;
