@@ -3,7 +3,7 @@
 //! ```text
 //! API server --list, watch--> reflector --changes--> objects by namespace and name --> get, all_in
 //!                                   |                               '--> changed keys, for whoever must act on them
-//!                                   '--> known? live?
+//!                                   '--> WatchState: known? live? listed?
 //! ```
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until nothing was
@@ -11,11 +11,14 @@
 //! a list; it is *live* while the watch works, its ordinary ends included. A re-list can be
 //! requested.
 
+mod state;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::runtime::watcher;
+use kube::api::ListParams;
 use kube::{Api, Resource};
 use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
@@ -24,10 +27,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::state::WatchState;
 use crate::change::{Change, Listed};
 pub use crate::change::{Key, key_of};
 use crate::followed::Followed;
 use crate::metrics::UnreadableObjects;
+use crate::objects::Readable;
 use crate::reflector::{ChangeHandler, reflect};
 
 /// Time that a view stays known while nothing is observed (D-27).
@@ -37,7 +42,6 @@ pub const MAX_BLIND: Duration = Duration::from_secs(60);
 pub struct View<V> {
     /// Names the objects in logs.
     resource: &'static str,
-    may_be_absent: bool,
     objects: RwLock<ByNamespace<V>>,
     state: Followed<ViewState>,
     unreadable: Counter,
@@ -51,52 +55,37 @@ type ByNamespace<V> = BTreeMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ViewState {
-    /// Start of the watch's uninterrupted work; `None` since it broke.
-    live: Option<Instant>,
-    /// Start of the time without observation; `None` while a watch is open.
-    unobserved: Option<Instant>,
-    /// Time of the last complete list.
-    listed: Option<Instant>,
-    /// Number of re-list requests, and of those that the last list answers: made before it began.
-    requested: u64,
-    answered: u64,
+    watch: WatchState,
+    relist: Relist,
+}
+
+/// A re-list that is requested counts only if it begins after the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Relist {
+    #[default]
+    Done,
+    Requested,
+    Begun,
 }
 
 impl ViewState {
-    fn is_known(&self) -> bool {
-        let blind = |since: Instant| since.elapsed() >= MAX_BLIND;
-        self.listed.is_some() && !self.unobserved.is_some_and(blind)
-    }
-
     fn live_since(&self) -> Option<Instant> {
-        self.live.filter(|_| self.is_known())
+        self.watch.live_since(Instant::now())
     }
 
     fn listed_at(&self) -> Option<Instant> {
-        let interrupted = self.live > self.listed;
-        self.listed
-            .filter(|_| self.answered == self.requested && !interrupted)
+        self.watch.listed().filter(|_| self.relist == Relist::Done)
     }
 }
 
 impl<V> View<V> {
     pub fn new(resource: &'static str, unreadable: &UnreadableObjects) -> Arc<Self> {
-        Arc::new(Self::empty(resource, unreadable, false))
-    }
-
-    /// A view of a kind that the API server may not know: then there are none.
-    pub fn of_optional_kind(resource: &'static str, unreadable: &UnreadableObjects) -> Arc<Self> {
-        Arc::new(Self::empty(resource, unreadable, true))
-    }
-
-    fn empty(resource: &'static str, unreadable: &UnreadableObjects, may_be_absent: bool) -> Self {
-        Self {
+        Arc::new(Self {
             resource,
-            may_be_absent,
             objects: RwLock::default(),
             state: Followed::default(),
             unreadable: unreadable.of(resource),
-        }
+        })
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
@@ -120,7 +109,7 @@ impl<V> View<V> {
 
     /// True if what is not here can be taken not to exist.
     pub fn is_known(&self) -> bool {
-        self.state.lock().is_known()
+        self.state.lock().watch.is_known(Instant::now())
     }
 
     pub async fn live(&self) {
@@ -144,7 +133,7 @@ impl<V> View<V> {
     /// as long as it is polled.
     pub async fn relist_after_interruptions(&self) {
         let wanted = |state: &ViewState| {
-            state.requested == state.answered
+            state.relist == Relist::Done
                 && state.live_since().is_some()
                 && state.listed_at().is_none()
         };
@@ -154,8 +143,8 @@ impl<V> View<V> {
         }
     }
 
-    /// Does something each time that the watch has begun to work or a re-list was requested or is
-    /// done, for as long as it is polled.
+    /// Does something each time that the watch is in another state and works, or a re-list was
+    /// requested or is done, for as long as it is polled.
     pub async fn each_time_live(&self, act: impl Fn()) {
         loop {
             let changed = self.state.changed();
@@ -169,7 +158,7 @@ impl<V> View<V> {
     /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however
     /// often this is asked, one list follows another. The view stays live meanwhile.
     pub fn relist(&self) {
-        self.state.change(|state| state.requested += 1);
+        self.state.change(|state| state.relist = Relist::Requested);
     }
 
     fn insert(&self, key: Key, value: V) {
@@ -221,28 +210,25 @@ impl<V: Send + Sync + 'static> View<V> {
     /// it is logged and counted.
     pub async fn run<K>(
         self: Arc<Self>,
-        api: Api<K>,
-        config: watcher::Config,
+        api: Api<Readable<K>>,
+        selected: ListParams,
         prune: impl FnMut(K) -> Option<V>,
         changes: Option<mpsc::Sender<Key>>,
         cancelled: CancellationToken,
     ) where
-        K: Resource + Clone + DeserializeOwned,
+        K: Resource + Clone + Debug + DeserializeOwned,
     {
         let writer = ViewWriter {
             view: &self,
-            list_began_at: 0,
             changes,
         };
-        let reflect = reflect(api, config, prune, writer);
+        let reflect = reflect(api, selected, prune, writer);
         cancelled.run_until_cancelled(reflect).await;
     }
 }
 
 struct ViewWriter<'a, V> {
     view: &'a View<V>,
-    /// The [`ViewState::requested`] when the last list began.
-    list_began_at: u64,
     changes: Option<mpsc::Sender<Key>>,
 }
 
@@ -251,12 +237,11 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
         self.view.resource
     }
 
-    fn may_be_absent(&self) -> bool {
-        self.view.may_be_absent
-    }
-
     fn list_begins(&mut self) {
-        self.list_began_at = self.view.state.lock().requested;
+        let relist = &mut self.view.state.lock().relist;
+        if *relist == Relist::Requested {
+            *relist = Relist::Begun;
+        }
     }
 
     async fn handle(&mut self, change: Change<V>) {
@@ -270,10 +255,10 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                     changed.extend(view.keys(&before));
                 }
                 state.change(|state| {
-                    state.live = state.live_since().or(Some(now));
-                    state.listed = Some(now);
-                    state.unobserved = Some(now);
-                    state.answered = self.list_began_at;
+                    state.watch = state.watch.after_list(now);
+                    if state.relist == Relist::Begun {
+                        state.relist = Relist::Done;
+                    }
                 });
             }
             Change::Applied(key, value) => {
@@ -284,21 +269,9 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                 view.remove(&key);
                 changed.push(key);
             }
-            Change::Watched => {
-                state.change_if(|state| {
-                    let live_since = state.live_since();
-                    state.unobserved = None;
-                    state.live = live_since.or(Some(now));
-                    live_since.is_none()
-                });
-            }
-            Change::Ended => {
-                state.lock().unobserved.get_or_insert(now);
-            }
-            Change::Lost => state.change(|state| {
-                state.unobserved.get_or_insert(now);
-                state.live = None;
-            }),
+            Change::Watched => state.change(|state| state.watch = state.watch.working(now)),
+            Change::Ended => state.change(|state| state.watch = state.watch.after_end(now)),
+            Change::Lost => state.change(|state| state.watch = state.watch.after_failure(now)),
         }
         if let Some(changes) = &self.changes {
             for key in changed {
@@ -314,9 +287,7 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
 
     async fn relist_requested(&mut self) {
         let state = &self.view.state;
-        state
-            .reaches(|state| state.requested != state.answered)
-            .await;
+        state.reaches(|state| state.relist != Relist::Done).await;
     }
 }
 
@@ -346,7 +317,6 @@ mod tests {
     fn writer(view: &View<()>) -> ViewWriter<'_, ()> {
         ViewWriter {
             view,
-            list_began_at: 0,
             changes: None,
         }
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use common::api_failure::ApiFailure;
 use common::leader_election::Fence;
 use common::logging::with_causes;
-use common::objects;
 use common::status_message::StatusMessage;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
@@ -119,7 +118,7 @@ impl Writer {
     ) -> Result<DependentState, Refusal> {
         let read = async {
             let (kind, api) = self.api(resource, namespace)?;
-            let Some(object) = objects::get(&api, &resource.name).await.map_err(refusal)? else {
+            let Some(object) = api.get_opt(&resource.name).await.map_err(refusal)? else {
                 return Ok(DependentState::Absent);
             };
             let replicas = if kind.replicas_in_spec {

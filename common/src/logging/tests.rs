@@ -75,7 +75,7 @@ fn loggers_are_named_after_the_agent_and_other_crates_only_warn() {
         info!(target: "weeder", "dwd.endpoints-controller");
         info!(target: "common::process", "dwd");
         info!(target: "dwd.cluster-controller.reload", "dwd.cluster-controller.reload");
-        warn!(target: "kube_runtime::watcher", "dwd.kube_runtime");
+        warn!(target: "kube_client::api", "dwd.kube_client");
         error!(target: "dwdx", "dwd.dwdx");
         info!(target: "hyper::client", authorization = "secret", "headers");
         // It quotes answers that it could not read.

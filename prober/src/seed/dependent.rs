@@ -18,9 +18,9 @@ use common::logging::with_causes;
 use common::metrics::UnreadableObjects;
 use common::objects::{if_readable, metadata};
 use common::view::{Key, View};
+use kube::api::ListParams;
 use kube::core::{DynamicResourceScope, GroupVersionKind, ObjectMeta};
 use kube::discovery::{ApiResource, Scope, pinned_kind};
-use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use prober_core::config::ResourceRef;
 use prober_core::replicas::{DependentState, Marks, Observed};
@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::scale::{ScaleReader, ScaleReading};
+use crate::seed::PER_PAGE;
 use crate::seed::watch_scope::WatchScope;
 
 /// Longest wait between searches for a missing kind: a CRD may be installed at any time.
@@ -230,8 +231,9 @@ impl DependentView {
         let kind = self.kind.get_or_init(|| kind).clone();
         self.no_such_kind.store(false, Ordering::Relaxed);
         let api = watch_scope.dynamic(client.clone(), &kind.api);
-        let named =
-            watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
+        let named = ListParams::default()
+            .fields(&format!("metadata.name={}", self.resource.name))
+            .limit(PER_PAGE);
         let (view, ended) = (Arc::clone(&self.view), self.ended.clone());
         if kind.replicas_in_spec {
             let prune = move |object: ScalableObject| {

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use common::logging::with_causes;
 use common::metrics::UnreadableObjects;
-use common::objects::{self, metadata};
+use common::objects::metadata;
 use common::view::View;
 use go_compat::null::null_as_default;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
 use kube::core::ObjectMeta;
-use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::seed::Seed;
+use crate::seed::{PER_PAGE, Seed};
 use crate::shoot_client::error::Cause;
 use crate::shoot_client::{KubeconfigSecret, Secrets};
 
@@ -59,9 +59,15 @@ impl SecretView {
 
     /// Keeps the view up to date until it is ended.
     pub fn run(&self, client: Client) -> impl Future<Output = ()> + Send + use<> {
-        let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let named = ListParams::default().fields(&format!("metadata.name={}", self.name));
         let prune = |secret: PrunedSecret| Some(KubeconfigSecret::from(secret));
-        Arc::clone(&self.view).run(Api::all(client), named, prune, None, self.ended.clone())
+        Arc::clone(&self.view).run(
+            Api::all(client),
+            named.limit(PER_PAGE),
+            prune,
+            None,
+            self.ended.clone(),
+        )
     }
 }
 
@@ -92,7 +98,7 @@ impl Secrets for ShootSecret {
     async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
         let SecretView { name, .. } = &*self.view()?;
         let api: Api<PrunedSecret> = Api::namespaced(self.seed.client.clone(), &self.namespace);
-        match objects::get(&api, name).await {
+        match api.get_opt(name).await {
             Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
             Ok(None) => Err(Cause::NoSecret),
             Err(error) => {
