@@ -37,7 +37,7 @@ pub(crate) const MAX_PAGES: usize = 1_000;
 pub enum ListError {
     #[error("no answer to a list within {PAGE_TIMEOUT:?}")]
     Timeout,
-    #[error("a list has no resourceVersion")]
+    #[error("an answer has no resourceVersion")]
     NoVersion,
     #[error("a page of the list says that it follows itself")]
     SamePage,
@@ -68,7 +68,7 @@ pub async fn list<K: Clone + Debug + DeserializeOwned>(
         page.items.into_iter().for_each(&mut each);
         let next = page.metadata.continue_.filter(|token| !token.is_empty());
         if next.is_none() {
-            return known_version(page.metadata.resource_version).ok_or(ListError::NoVersion);
+            return known_version(page.metadata.resource_version);
         }
         if next == params.continue_token {
             return Err(ListError::SamePage);
@@ -78,9 +78,10 @@ pub async fn list<K: Clone + Debug + DeserializeOwned>(
     Err(ListError::Endless)
 }
 
-/// A version that a watch can continue from.
-pub(crate) fn known_version(version: Option<String>) -> Option<String> {
-    version.filter(|version| !version.is_empty())
+/// The version that a watch continues from.
+pub(crate) fn known_version(version: Option<String>) -> Result<String, ListError> {
+    let known = version.filter(|version| !version.is_empty());
+    known.ok_or(ListError::NoVersion)
 }
 
 /// Reads a value; the error names the field.

@@ -51,6 +51,9 @@ pub trait ChangeHandler<V>: Send {
     /// A list is about to be requested; [`Change::Listed`] is its result.
     fn list_begins(&mut self) {}
 
+    /// A list has failed; with 404, if the API server does not serve the kind.
+    fn list_failed(&mut self, _no_such_kind: bool) {}
+
     fn handle(&mut self, change: Change<V>) -> impl Future<Output = ()> + Send;
 
     /// An object could not be read: what is known of it stays.
@@ -101,8 +104,6 @@ struct Reflector<K, P, H> {
 enum WatchError {
     #[error("the watch ended as soon as it was open")]
     VeryShort,
-    #[error("an event has no resourceVersion")]
-    NoVersion,
     #[error(transparent)]
     List(#[from] ListError),
     #[error(transparent)]
@@ -118,9 +119,12 @@ impl WatchError {
         }
     }
 
+    fn failure(&self) -> Option<ApiFailure> {
+        self.status().map(ApiFailure::from)
+    }
+
     fn is_throttled(&self) -> bool {
-        let failure = self.status().map(ApiFailure::from);
-        matches!(failure, Some(ApiFailure::Throttled(_)))
+        matches!(self.failure(), Some(ApiFailure::Throttled(_)))
     }
 
     /// The wait that the API server asks for.
@@ -151,6 +155,10 @@ where
                 continue;
             };
             self.log(&error);
+            if self.version.is_none() {
+                let no_such_kind = error.failure() == Some(ApiFailure::NotFound);
+                self.handler.list_failed(no_such_kind);
+            }
             self.handler.handle(Change::Lost).await;
             if !error.can_resume() {
                 self.version = None;
@@ -192,8 +200,7 @@ where
         let keep = |object| self.keep(object, &mut listed);
         let version = objects::list(&api, selected, keep).await?;
         self.handler.handle(Change::Listed(listed)).await;
-        self.version = Some(version.clone());
-        Ok(version)
+        Ok(self.version.insert(version).clone())
     }
 
     /// Adds an object of a list to those that are kept.
@@ -275,7 +282,7 @@ where
             WatchEvent::Bookmark(bookmark) => (None, Some(bookmark.metadata.resource_version)),
             WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
         };
-        let version = known_version(version).ok_or(WatchError::NoVersion)?;
+        let version = known_version(version)?;
         if !std::mem::replace(works, true) {
             self.works().await;
         }

@@ -112,6 +112,11 @@ impl<V> View<V> {
         self.state.lock().watch.is_known(Instant::now())
     }
 
+    /// True if nothing was ever listed, since the API server does not serve the kind.
+    pub fn has_no_kind(&self) -> bool {
+        self.state.lock().watch == WatchState::NoSuchKind
+    }
+
     pub async fn live(&self) {
         self.state
             .reaches(|state| state.live_since().is_some())
@@ -244,6 +249,11 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
         }
     }
 
+    fn list_failed(&mut self, no_such_kind: bool) {
+        let watch = &mut self.view.state.lock().watch;
+        *watch = watch.after_failed_list(no_such_kind);
+    }
+
     async fn handle(&mut self, change: Change<V>) {
         let (view, state, now) = (self.view, &self.view.state, Instant::now());
         let mut changed = Vec::new();
@@ -334,6 +344,8 @@ mod tests {
                     "listed" => writer.handle(Change::Listed(Listed::new())).await,
                     "watched" => writer.handle(Change::Watched).await,
                     "ended" => writer.handle(Change::Ended).await,
+                    "404" => writer.list_failed(true),
+                    "500" => writer.list_failed(false),
                     "lost" => writer.handle(Change::Lost).await,
                     "relist" => view.relist(),
                     "heal" => assert!(view.relist_after_interruptions().now_or_never().is_none()),
@@ -346,6 +358,7 @@ mod tests {
             let live = view.live_since().map(|since| (since - start).as_secs());
             let wanted = writer.relist_requested().now_or_never();
             let state = [
+                view.has_no_kind().then(|| "no kind".to_owned()),
                 view.is_known().then(|| "known".to_owned()),
                 live.map(|seconds| format!("live since {seconds}s")),
                 view.listed_at().map(|_| "listed".to_owned()),
@@ -394,6 +407,17 @@ mod tests {
             begin listed         -> known, live since 0s, listed
             begin relist lost    -> known, list wanted
             begin listed         -> known, live since 5s, listed";
+        check(story).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_is_missing_only_before_the_first_list() {
+        let story = "
+            begin 404 lost       -> no kind
+            begin 500 lost       ->
+            begin 404 lost       -> no kind
+            begin listed         -> known, live since 0s, listed
+            watched begin 404 1s -> known, live since 0s, listed";
         check(story).await;
     }
 

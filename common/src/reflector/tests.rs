@@ -51,6 +51,12 @@ impl ChangeHandler<String> for Narrator {
         "leases"
     }
 
+    fn list_failed(&mut self, no_such_kind: bool) {
+        if no_such_kind {
+            self.tell("no kind");
+        }
+    }
+
     async fn handle(&mut self, change: Change<String>) {
         self.tell(&match change {
             Change::Listed(mut listed) => {
@@ -267,6 +273,17 @@ async fn a_list_that_is_none_or_has_no_end_is_given_up() {
         took >= Duration::from_millis(100 + 200 + 400 + 800 + 1000),
         "{took:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_is_missing() {
+    let story = "
+        list    = 404 -> no kind lost
+        list    = 500 -> lost
+        list    = a1  -> listed a1
+        watch 1 = 404 -> lost
+        list";
+    check(story).await;
 }
 
 #[tokio::test(start_paused = true)]

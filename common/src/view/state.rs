@@ -1,10 +1,10 @@
 //! State of a view's watch: how far the view can be trusted.
 //!
 //! ```text
-//! Unlisted --listed--> Pausing --works--> Open --ended--> Pausing
-//!                         |                |
-//!                         '-----failed-----'--> Broken --listed--> Pausing
-//!                                                  '-----works--> Open
+//! Unlisted, NoSuchKind --listed--> Pausing --works--> Open --ended--> Pausing
+//!                                     |                |
+//!                                     '-----failed-----'--> Broken --listed--> Pausing
+//!                                                              '-----works--> Open
 //! ```
 
 use tokio::time::Instant;
@@ -14,10 +14,12 @@ use super::MAX_BLIND;
 /// `live` is the start of the watch's uninterrupted work, `since` of the time in which nothing is
 /// observed. `listed` is the time of the last list; `None` if the watch has resumed without one
 /// after an interruption.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WatchState {
     #[default]
     Unlisted,
+    /// Nothing was listed yet, since the API server does not serve the kind.
+    NoSuchKind,
     Open {
         live: Instant,
         listed: Option<Instant>,
@@ -34,13 +36,13 @@ pub(super) enum WatchState {
     },
 }
 
-use WatchState::{Broken, Open, Pausing, Unlisted};
+use WatchState::{Broken, NoSuchKind, Open, Pausing, Unlisted};
 
 impl WatchState {
     /// True if what was not seen can be taken not to exist.
     pub(super) fn is_known(self, now: Instant) -> bool {
         match self {
-            Unlisted => false,
+            Unlisted | NoSuchKind => false,
             Open { .. } => true,
             Pausing { since, .. } | Broken { since, .. } => now - since < MAX_BLIND,
         }
@@ -57,7 +59,7 @@ impl WatchState {
 
     pub(super) fn listed(self) -> Option<Instant> {
         match self {
-            Unlisted => None,
+            Unlisted | NoSuchKind => None,
             Open { listed, .. } | Pausing { listed, .. } | Broken { listed, .. } => listed,
         }
     }
@@ -78,7 +80,7 @@ impl WatchState {
         let live = self.live_since(now);
         match self {
             // Whatever it shows, it is not all there is.
-            Unlisted => Unlisted,
+            Unlisted | NoSuchKind => self,
             _ => Open {
                 live: live.unwrap_or(now),
                 listed: live.and(self.listed()),
@@ -95,6 +97,16 @@ impl WatchState {
                 listed,
                 since: now,
             },
+            other => other,
+        }
+    }
+
+    /// A list failed; with 404, if there is no such kind.
+    #[must_use]
+    pub(super) fn after_failed_list(self, no_such_kind: bool) -> Self {
+        match self {
+            Unlisted | NoSuchKind if no_such_kind => NoSuchKind,
+            NoSuchKind => Unlisted,
             other => other,
         }
     }
