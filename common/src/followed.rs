@@ -18,17 +18,8 @@ impl<T> Followed<T> {
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
-        self.change_if(|value| {
-            change(value);
-            true
-        });
-    }
-
-    /// Wakes those who wait only if `change` returns true.
-    pub(crate) fn change_if(&self, change: impl FnOnce(&mut T) -> bool) {
-        if change(&mut self.lock()) {
-            self.changed.notify_waiters();
-        }
+        change(&mut self.lock());
+        self.changed.notify_waiters();
     }
 
     /// The next change from now on, also before this is polled.

@@ -3,7 +3,7 @@
 //! ```text
 //! API server --list, watch--> reflector --changes--> objects by namespace and name --> get, all_in
 //!                                   |                               '--> changed keys, for whoever must act on them
-//!                                   '--> known? live?
+//!                                   '--> WatchState: known? live? listed?
 //! ```
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until nothing was
@@ -11,11 +11,14 @@
 //! a list; it is *live* while the watch works, its ordinary ends included. A re-list can be
 //! requested.
 
+mod state;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::runtime::watcher;
+use kube::api::ListParams;
 use kube::{Api, Resource};
 use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
@@ -24,10 +27,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::state::WatchState;
 use crate::change::{Change, Listed};
 pub use crate::change::{Key, key_of};
 use crate::followed::Followed;
 use crate::metrics::UnreadableObjects;
+use crate::objects::Readable;
 use crate::reflector::{ChangeHandler, reflect};
 
 /// Time that a view stays known while nothing is observed (D-27).
@@ -37,7 +42,6 @@ pub const MAX_BLIND: Duration = Duration::from_secs(60);
 pub struct View<V> {
     /// Names the objects in logs.
     resource: &'static str,
-    may_be_absent: bool,
     objects: RwLock<ByNamespace<V>>,
     state: Followed<ViewState>,
     unreadable: Counter,
@@ -51,54 +55,37 @@ type ByNamespace<V> = BTreeMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ViewState {
-    /// Start of the watch's uninterrupted work; `None` since it broke.
-    live: Option<Instant>,
-    /// Start of the time without observation; `None` while a watch is open.
-    unobserved: Option<Instant>,
-    /// Time of the last complete list.
-    listed: Option<Instant>,
-    /// Number of re-list requests, and of those that the last list answers: made before it began.
-    requested: u64,
-    answered: u64,
-    /// True if the last failure was a 404.
-    not_found: bool,
+    watch: WatchState,
+    relist: Relist,
+}
+
+/// A re-list that is requested counts only if it begins after the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Relist {
+    #[default]
+    Done,
+    Requested,
+    Begun,
 }
 
 impl ViewState {
-    fn is_known(&self) -> bool {
-        let blind = |since: Instant| since.elapsed() >= MAX_BLIND;
-        self.listed.is_some() && !self.unobserved.is_some_and(blind)
-    }
-
     fn live_since(&self) -> Option<Instant> {
-        self.live.filter(|_| self.is_known())
+        self.watch.live_since(Instant::now())
     }
 
     fn listed_at(&self) -> Option<Instant> {
-        let interrupted = self.live > self.listed;
-        self.listed
-            .filter(|_| self.answered == self.requested && !interrupted)
+        self.watch.listed().filter(|_| self.relist == Relist::Done)
     }
 }
 
 impl<V> View<V> {
     pub fn new(resource: &'static str, unreadable: &UnreadableObjects) -> Arc<Self> {
-        Arc::new(Self::empty(resource, unreadable, false))
-    }
-
-    /// A view of a kind that the API server may not know: then there are none.
-    pub fn of_optional_kind(resource: &'static str, unreadable: &UnreadableObjects) -> Arc<Self> {
-        Arc::new(Self::empty(resource, unreadable, true))
-    }
-
-    fn empty(resource: &'static str, unreadable: &UnreadableObjects, may_be_absent: bool) -> Self {
-        Self {
+        Arc::new(Self {
             resource,
-            may_be_absent,
             objects: RwLock::default(),
             state: Followed::default(),
             unreadable: unreadable.of(resource),
-        }
+        })
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
@@ -122,14 +109,12 @@ impl<V> View<V> {
 
     /// True if what is not here can be taken not to exist.
     pub fn is_known(&self) -> bool {
-        self.state.lock().is_known()
+        self.state.lock().watch.is_known(Instant::now())
     }
 
-    /// True if the API server does not serve the kind: it was never listed, and the last attempt was
-    /// answered with 404.
+    /// True if nothing was ever listed, since the API server does not serve the kind.
     pub fn has_no_kind(&self) -> bool {
-        let state = self.state.lock();
-        state.not_found && state.listed.is_none()
+        self.state.lock().watch == WatchState::NoSuchKind
     }
 
     pub async fn live(&self) {
@@ -153,7 +138,7 @@ impl<V> View<V> {
     /// as long as it is polled.
     pub async fn relist_after_interruptions(&self) {
         let wanted = |state: &ViewState| {
-            state.requested == state.answered
+            state.relist == Relist::Done
                 && state.live_since().is_some()
                 && state.listed_at().is_none()
         };
@@ -163,8 +148,8 @@ impl<V> View<V> {
         }
     }
 
-    /// Does something each time that the watch has begun to work or a re-list was requested or is
-    /// done, for as long as it is polled.
+    /// Does something each time that the watch is in another state and works, or a re-list was
+    /// requested or is done, for as long as it is polled.
     pub async fn each_time_live(&self, act: impl Fn()) {
         loop {
             let changed = self.state.changed();
@@ -178,7 +163,7 @@ impl<V> View<V> {
     /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however
     /// often this is asked, one list follows another. The view stays live meanwhile.
     pub fn relist(&self) {
-        self.state.change(|state| state.requested += 1);
+        self.state.change(|state| state.relist = Relist::Requested);
     }
 
     fn insert(&self, key: Key, value: V) {
@@ -230,28 +215,25 @@ impl<V: Send + Sync + 'static> View<V> {
     /// it is logged and counted.
     pub async fn run<K>(
         self: Arc<Self>,
-        api: Api<K>,
-        config: watcher::Config,
+        api: Api<Readable<K>>,
+        selected: ListParams,
         prune: impl FnMut(K) -> Option<V>,
         changes: Option<mpsc::Sender<Key>>,
         cancelled: CancellationToken,
     ) where
-        K: Resource + Clone + DeserializeOwned,
+        K: Resource + Clone + Debug + DeserializeOwned,
     {
         let writer = ViewWriter {
             view: &self,
-            list_began_at: 0,
             changes,
         };
-        let reflect = reflect(api, config, prune, writer);
+        let reflect = reflect(api, selected, prune, writer);
         cancelled.run_until_cancelled(reflect).await;
     }
 }
 
 struct ViewWriter<'a, V> {
     view: &'a View<V>,
-    /// The [`ViewState::requested`] when the last list began.
-    list_began_at: u64,
     changes: Option<mpsc::Sender<Key>>,
 }
 
@@ -260,12 +242,16 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
         self.view.resource
     }
 
-    fn may_be_absent(&self) -> bool {
-        self.view.may_be_absent
+    fn list_begins(&mut self) {
+        let relist = &mut self.view.state.lock().relist;
+        if *relist == Relist::Requested {
+            *relist = Relist::Begun;
+        }
     }
 
-    fn list_begins(&mut self) {
-        self.list_began_at = self.view.state.lock().requested;
+    fn list_failed(&mut self, no_such_kind: bool) {
+        let watch = &mut self.view.state.lock().watch;
+        *watch = watch.after_failed_list(no_such_kind);
     }
 
     async fn handle(&mut self, change: Change<V>) {
@@ -279,10 +265,10 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                     changed.extend(view.keys(&before));
                 }
                 state.change(|state| {
-                    state.live = state.live_since().or(Some(now));
-                    state.listed = Some(now);
-                    state.unobserved = Some(now);
-                    state.answered = self.list_began_at;
+                    state.watch = state.watch.after_list(now);
+                    if state.relist == Relist::Begun {
+                        state.relist = Relist::Done;
+                    }
                 });
             }
             Change::Applied(key, value) => {
@@ -293,21 +279,9 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                 view.remove(&key);
                 changed.push(key);
             }
-            Change::Watched => {
-                state.change_if(|state| {
-                    let live_since = state.live_since();
-                    state.unobserved = None;
-                    state.live = live_since.or(Some(now));
-                    live_since.is_none()
-                });
-            }
-            Change::Ended => {
-                state.lock().unobserved.get_or_insert(now);
-            }
-            Change::Lost => state.change(|state| {
-                state.unobserved.get_or_insert(now);
-                state.live = None;
-            }),
+            Change::Watched => state.change(|state| state.watch = state.watch.working(now)),
+            Change::Ended => state.change(|state| state.watch = state.watch.after_end(now)),
+            Change::Lost => state.change(|state| state.watch = state.watch.after_failure(now)),
         }
         if let Some(changes) = &self.changes {
             for key in changed {
@@ -321,15 +295,9 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
         self.view.unreadable.inc();
     }
 
-    fn failed(&mut self, not_found: bool) {
-        self.view.state.lock().not_found = not_found;
-    }
-
     async fn relist_requested(&mut self) {
         let state = &self.view.state;
-        state
-            .reaches(|state| state.requested != state.answered)
-            .await;
+        state.reaches(|state| state.relist != Relist::Done).await;
     }
 }
 
@@ -359,7 +327,6 @@ mod tests {
     fn writer(view: &View<()>) -> ViewWriter<'_, ()> {
         ViewWriter {
             view,
-            list_began_at: 0,
             changes: None,
         }
     }
@@ -377,6 +344,8 @@ mod tests {
                     "listed" => writer.handle(Change::Listed(Listed::new())).await,
                     "watched" => writer.handle(Change::Watched).await,
                     "ended" => writer.handle(Change::Ended).await,
+                    "404" => writer.list_failed(true),
+                    "500" => writer.list_failed(false),
                     "lost" => writer.handle(Change::Lost).await,
                     "relist" => view.relist(),
                     "heal" => assert!(view.relist_after_interruptions().now_or_never().is_none()),
@@ -389,6 +358,7 @@ mod tests {
             let live = view.live_since().map(|since| (since - start).as_secs());
             let wanted = writer.relist_requested().now_or_never();
             let state = [
+                view.has_no_kind().then(|| "no kind".to_owned()),
                 view.is_known().then(|| "known".to_owned()),
                 live.map(|seconds| format!("live since {seconds}s")),
                 view.listed_at().map(|_| "listed".to_owned()),
@@ -437,6 +407,17 @@ mod tests {
             begin listed         -> known, live since 0s, listed
             begin relist lost    -> known, list wanted
             begin listed         -> known, live since 5s, listed";
+        check(story).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_is_missing_only_before_the_first_list() {
+        let story = "
+            begin 404 lost       -> no kind
+            begin 500 lost       ->
+            begin 404 lost       -> no kind
+            begin listed         -> known, live since 0s, listed
+            watched begin 404 1s -> known, live since 0s, listed";
         check(story).await;
     }
 

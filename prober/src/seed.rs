@@ -11,6 +11,7 @@ pub(crate) mod wakers;
 pub mod watch_scope;
 pub mod watches;
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,14 +35,16 @@ use self::wakers::Wakers;
 use self::watch_scope::WatchScope;
 pub use self::watches::SeedWatches;
 
+/// Objects in a page of a list: some 10 kB each, and a page is held twice while it is read.
+const PER_PAGE: u32 = 100;
+
 /// Limit of shoots read again at once before a replica that does not lead protects them (D-50).
 const VERIFICATIONS: usize = 32;
 
 pub struct Seed {
     pub client: Client,
     pub clusters: Arc<View<ClusterState>>,
-    /// Node that each Machine backs; `None` if it backs none, or is Failed or Terminating. A seed
-    /// that knows no Machines has none (D-55).
+    /// Node that each Machine backs; `None` if it backs none, or is Failed or Terminating.
     machines: Arc<View<Option<Arc<str>>>>,
     /// Settings by annotations on namespaces; only those that set anything.
     namespaces: Arc<View<Overrides>>,
@@ -69,7 +72,7 @@ impl Seed {
         Self {
             client,
             clusters: View::new("clusters", &unreadable),
-            machines: View::of_optional_kind("machines", &unreadable),
+            machines: View::new("machines", &unreadable),
             namespaces: View::new("namespaces", &unreadable),
             named: RwLock::default(),
             wakers: Arc::default(),
@@ -177,9 +180,9 @@ impl Seed {
 }
 
 /// Bounds a request in time; what went wrong is for people.
-async fn within<T>(
+async fn within<T, E: Error + 'static>(
     limit: Duration,
-    request: impl Future<Output = Result<T, kube::Error>>,
+    request: impl Future<Output = Result<T, E>>,
 ) -> Result<T, String> {
     match timeout(limit, request).await {
         Ok(answer) => answer.map_err(|error| with_causes(&error)),

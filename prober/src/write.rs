@@ -7,7 +7,6 @@ use std::time::Duration;
 use common::api_failure::ApiFailure;
 use common::leader_election::Election;
 use common::logging::with_causes;
-use common::objects;
 use common::status_message::StatusMessage;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
@@ -119,7 +118,7 @@ impl Writer {
     ) -> Result<DependentState, Refusal> {
         let read = async {
             let api = self.api(resource, namespace)?;
-            let object = objects::get(&api, &resource.name).await.map_err(refusal)?;
+            let object = api.get_opt(&resource.name).await.map_err(refusal)?;
             Ok(object.map_or(DependentState::Absent, DependentState::from))
         };
         bounded(resource, limit, read).await

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use common::change::{Change, Listed};
+use common::objects::Readable;
 use common::reflector::{ChangeHandler, reflect};
-use kube::runtime::watcher;
+use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -18,6 +19,8 @@ use crate::slice::{PrunedSlice, SERVICE_NAME};
 
 /// Changes that may wait to be applied; more of them hold up the watch.
 const CHANGES: usize = 256;
+/// Objects in a page of a list, as for kubectl.
+const PER_PAGE: u32 = 500;
 
 /// Both watches, for as long as one config asks for the same Services and pods.
 pub struct Watches {
@@ -50,8 +53,8 @@ impl Watches {
 async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwarder<Slice>) {
     let names: Vec<&str> = config.services.iter().map(|known| &*known.name).collect();
     let selector = format!("{SERVICE_NAME} in ({})", names.join(","));
-    let selected = watcher::Config::default().labels(&selector);
-    let api: Api<PrunedSlice> = Api::all(client);
+    let selected = ListParams::default().labels(&selector).limit(PER_PAGE);
+    let api: Api<Readable<PrunedSlice>> = Api::all(client);
     let prune = move |slice: PrunedSlice| slice.pruned(&config);
     reflect(api, selected, prune, changes).await;
 }
@@ -67,8 +70,10 @@ async fn watch_pods(
         changes.handle(Change::Listed(Listed::new())).await;
         return std::future::pending().await;
     }
-    let selected = watcher::Config::default().labels(&selector.to_string());
-    let api: Api<PrunedPod> = Api::all(client);
+    let selected = ListParams::default()
+        .labels(&selector.to_string())
+        .limit(PER_PAGE);
+    let api: Api<Readable<PrunedPod>> = Api::all(client);
     let prune =
         move |pod: PrunedPod| judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
     reflect(api, selected, prune, changes).await;

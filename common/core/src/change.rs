@@ -21,7 +21,7 @@ pub enum Change<V> {
     Applied(Key, V),
     /// The object was deleted, or is no longer selected.
     Gone(Key),
-    /// A watch is open and continues from the last list or watch, so nothing was missed.
+    /// A watch works, and has continued from the last list or watch, so nothing was missed.
     Watched,
     /// The watch ended normally, or for a requested list, and is about to continue.
     Ended,

@@ -49,7 +49,7 @@ pub fn apart<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Result<T, String>, D::Error> {
     let value = <&RawValue>::deserialize(deserializer)?;
-    Ok(read(value.get().as_bytes()))
+    Ok(read(value.get()))
 }
 
 /// Reads a field whose value counts for nothing where it is wrong.

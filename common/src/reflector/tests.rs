@@ -10,7 +10,7 @@
 //! be read, `d` holds more than can be nested) and may go on (`>`). A watch has events: `+` added,
 //! `~` changed, `-` deleted, `*9` a bookmark of version 9, `!410` an error; `20s` is a pause, and
 //! `cut` a connection that ends. `404` is a status, and so is `429 7` with the seconds to wait;
-//! `groups` are names, and `text:` is all that is sent. The last request has no answer.
+//! `text:` is all that is sent. The last request has no answer.
 
 use std::future::pending;
 use std::io::{Error, ErrorKind};
@@ -30,18 +30,16 @@ use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
 
 use super::*;
+use crate::objects::{MAX_LISTED, MAX_PAGES};
 
 type Answer = Response<StreamBody<BoxStream<'static, Result<Frame<Bytes>, Error>>>>;
 
 /// Writes down what is observed behind the last request.
-struct Narrator {
-    told: Arc<Mutex<Vec<String>>>,
-    may_be_absent: bool,
-}
+struct Narrator(Arc<Mutex<Vec<String>>>);
 
 impl Narrator {
     fn tell(&mut self, what: &str) {
-        let mut told = self.told.lock();
+        let mut told = self.0.lock();
         let line = told.last_mut().expect("a request");
         let arrow = if line.contains("->") { "" } else { " ->" };
         *line += &format!("{arrow} {what}");
@@ -53,8 +51,10 @@ impl ChangeHandler<String> for Narrator {
         "leases"
     }
 
-    fn may_be_absent(&self) -> bool {
-        self.may_be_absent
+    fn list_failed(&mut self, no_such_kind: bool) {
+        if no_such_kind {
+            self.tell("no kind");
+        }
     }
 
     async fn handle(&mut self, change: Change<String>) {
@@ -78,17 +78,14 @@ impl ChangeHandler<String> for Narrator {
 }
 
 /// Fails unless the story is told so. Returns how long it took.
-async fn check(may_be_absent: bool, story: &str) -> Duration {
+async fn check(story: &str) -> Duration {
     let lines = story.trim().lines();
     let lines: Vec<_> = lines
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     let (begin, end) = (Instant::now(), CancellationToken::new());
     let told = Arc::<Mutex<Vec<String>>>::default();
-    let narrator = Narrator {
-        told: Arc::clone(&told),
-        may_be_absent,
-    };
+    let narrator = Narrator(Arc::clone(&told));
     let (script, log, over) = (lines.clone(), Arc::clone(&told), end.clone());
     let mut before = begin;
     let service = service_fn(move |request: Request<Body>| {
@@ -116,9 +113,9 @@ async fn check(may_be_absent: bool, story: &str) -> Duration {
             }
         }
     });
-    let api: Api<Lease> = Api::all(Client::new(service, "default"));
+    let api: Api<Readable<Lease>> = Api::all(Client::new(service, "default"));
     let uid = |lease: Lease| lease.metadata.uid;
-    let reflect = reflect(api, Config::default(), uid, narrator);
+    let reflect = reflect(api, ListParams::default(), uid, narrator);
     end.run_until_cancelled(reflect).await;
     assert_eq!(told.lock().join("\n"), lines.join("\n"));
     begin.elapsed()
@@ -127,9 +124,7 @@ async fn check(may_be_absent: bool, story: &str) -> Duration {
 fn asked(request: &Request<Body>) -> String {
     let query = request.uri().query().unwrap_or_default();
     let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name));
-    if request.uri().path() == "/apis" {
-        "groups".to_owned()
-    } else if let Some(version) = value("resourceVersion=") {
+    if let Some(version) = value("resourceVersion=") {
         let sent = query.contains("watch=true&timeoutSeconds=225&allowWatchBookmarks=true");
         assert!(sent, "{query}");
         format!("watch {version}")
@@ -151,12 +146,6 @@ fn answer(asked: &str, words: &str) -> Result<Answer, BoxError> {
     } else if let Some(Ok(number)) = words.split(' ').next().map(str::parse) {
         code = number;
         vec![status(words)]
-    } else if asked == "groups" {
-        let groups = each.map(|name| format!(r#"{{"name": "{name}", "versions": []}}"#));
-        vec![format!(
-            r#"{{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{}]}}"#,
-            groups.collect::<Vec<_>>().join(", ")
-        )]
     } else if asked.starts_with("watch") {
         each.map(event).collect()
     } else {
@@ -229,7 +218,9 @@ fn event(word: &str) -> String {
         "!" => ("ERROR", status(rest)),
         "*" => (
             "BOOKMARK",
-            format!(r#"{{"metadata": {{"resourceVersion": "{rest}"}}}}"#),
+            format!(
+                r#"{{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {{"resourceVersion": "{rest}"}}}}"#
+            ),
         ),
         _ => return word.to_owned(),
     };
@@ -254,7 +245,7 @@ async fn a_list_is_forwarded_as_a_whole_at_its_end() {
          65s list = closed -> lost
          list",
     ] {
-        check(false, story).await;
+        check(story).await;
     }
 }
 
@@ -271,13 +262,13 @@ async fn a_list_that_is_none_or_has_no_end_is_given_up() {
         let story = format!(
             "list = a1 >next\nlist next = {wrong} -> lost\nlist = a1 -> listed a1\nwatch 1"
         );
-        check(false, &story).await;
+        check(&story).await;
     }
     let pages = (2..=MAX_PAGES).map(|page| format!("list {page} = >{}\n", page + 1));
     let story = format!("list = >2\n{}", pages.collect::<String>());
-    check(false, &format!("{} -> lost\nlist", story.trim())).await;
+    check(&format!("{} -> lost\nlist", story.trim())).await;
     let story = "list = >x\nlist x = >x -> lost\n".repeat(5);
-    let took = check(false, &format!("{story}list")).await;
+    let took = check(&format!("{story}list")).await;
     assert!(
         took >= Duration::from_millis(100 + 200 + 400 + 800 + 1000),
         "{took:?}"
@@ -285,13 +276,34 @@ async fn a_list_that_is_none_or_has_no_end_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_is_missing() {
+    let story = "
+        list    = 404 -> no kind lost
+        list    = 500 -> lost
+        list    = a1  -> listed a1
+        watch 1 = 404 -> lost
+        list";
+    check(story).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn changes_are_forwarded_one_by_one_and_in_order() {
     let story = r#"
         list    = b1               -> listed b1
         watch 1 = +a1 ~a2 ~c? ~a -a2 -> watched +a1 +a2 unreadable -a -a ended
-        watch 2 = text: {"object": {"metadata": {"name": "a", "uid": "1", "resourceVersion": "3"}}, "type": "ADDED"} -> watched +a1 ended
-        watch 3"#;
-    check(false, story).await;
+        watch 2"#;
+    check(story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_type_comes_last_is_refused() {
+    // API servers write it first: it says how the object is to be read.
+    let story = r#"
+        list    = b1 -> listed b1
+        watch 1 = text: {"object": {"metadata": {"name": "a", "uid": "1", "resourceVersion": "3"}}, "type": "ADDED"} -> lost
+        list    = a1 -> listed a1
+        watch 1"#;
+    check(story).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +312,7 @@ async fn an_object_is_read_however_deep_that_is_nested_which_nobody_reads() {
         list    = d1 a1         -> listed a1 d1
         watch 1 = ~d2 ~a2 -d2   -> watched +d2 +a2 -d ended
         watch 2";
-    check(false, story).await;
+    check(story).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,29 +327,30 @@ async fn a_watch_goes_on_where_it_ended() {
         watch 2      = *5       -> watched ended
         watch 5      = +b3 cut  -> watched +b3 ended
         watch 2"#;
-    let took = check(false, story).await.as_secs();
+    let took = check(story).await.as_secs();
     assert_eq!(took, 226 + 5 + 4, "at most one a second");
     // An API server that asks for time gets it.
     let story = "
         list        = a1      -> listed a1
-        watch 1     = 3s      -> watched ended
+        watch 1     = 429     -> lost
+        10s watch 1 = 3s      -> watched ended
         3s watch 1  = 429 7   -> lost
         7s watch 1  = 429     -> lost
         10s watch 1 = 429 3600 -> lost
         60s watch 1 = -a1     -> watched -a ended
         watch 2";
-    check(false, story).await;
+    check(story).await;
     // One that ends as soon as it is open is opened again after growing waits.
     let story = r#"
         list       = a1 -> listed a1
-        watch 1    = nothing -> watched lost
+        watch 1    = nothing -> lost
         watch 1    = nothing -> lost
         watch 1    = {"type": -> lost
         watch 1    = nothing -> lost
         watch 1    = nothing -> lost
         watch 1    = 3s -> watched ended
         3s watch 1"#;
-    let took = check(false, story).await;
+    let took = check(story).await;
     assert!(
         took >= Duration::from_millis(100 + 200 + 400 + 800 + 1000 + 3000),
         "{took:?}"
@@ -347,44 +360,14 @@ async fn a_watch_goes_on_where_it_ended() {
 #[tokio::test(start_paused = true)]
 async fn an_error_inside_of_a_watch_restarts_it_with_a_list() {
     for wrong in [
-        "!410 -> watched lost",
+        "!410 -> lost",
         "+a2 !500 -> watched +a2 lost",
-        "text: it is no JSON -> watched lost",
+        "text: it is no JSON -> lost",
         "410 -> lost",
         "closed -> lost",
     ] {
         let story =
             format!("list = a1 -> listed a1\nwatch 1 = {wrong}\nlist = b2 -> listed b2\nwatch 1");
-        check(false, &story).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn only_the_groups_of_an_api_server_prove_that_a_kind_is_absent() {
-    // Until it is there: from then on it is known to be one.
-    let story = "
-        list     = 404  -> lost
-        list";
-    check(false, story).await;
-    let story = "
-        list     = 404
-        groups   = apps -> listed
-        30s list = 404
-        groups   = apps -> listed
-        30s list = a1   -> listed a1
-        watch 1  = 410  -> lost
-        list     = 404  -> lost
-        list";
-    check(true, story).await;
-    for no_proof in [
-        "apps coordination.k8s.io",
-        "nothing",
-        "404",
-        "503",
-        "text: x",
-        "closed",
-    ] {
-        let story = format!("list = 404\ngroups = {no_proof} -> lost\nlist");
-        check(true, &story).await;
+        check(&story).await;
     }
 }

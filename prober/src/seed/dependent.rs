@@ -10,9 +10,9 @@ use common::access_review::Right;
 use common::metrics::UnreadableObjects;
 use common::objects::{if_readable, metadata};
 use common::view::{Key, View};
+use kube::api::ListParams;
 use kube::core::{DynamicResourceScope, GroupVersionKind, ObjectMeta};
 use kube::discovery::ApiResource;
-use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use prober_core::config::ResourceRef;
 use prober_core::replicas::{DependentState, Marks, Observed, Unscalable};
@@ -20,6 +20,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::seed::PER_PAGE;
 use crate::seed::watch_scope::WatchScope;
 
 pub struct DependentView {
@@ -170,8 +171,9 @@ impl DependentView {
         changes: mpsc::Sender<Key>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let api = watch_scope.dynamic(client, &self.kind);
-        let named =
-            watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
+        let named = ListParams::default()
+            .fields(&format!("metadata.name={}", self.resource.name))
+            .limit(PER_PAGE);
         let prune = |object: ScalableObject| Some(DependentState::from(object));
         Arc::clone(&self.view).run(api, named, prune, Some(changes), self.ended.clone())
     }

@@ -8,13 +8,13 @@ use common::view::View;
 use go_compat::null::null_as_default;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
 use kube::core::ObjectMeta;
-use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::seed::Seed;
+use crate::seed::{PER_PAGE, Seed};
 use crate::shoot_client::KubeconfigSecret;
 use crate::shoot_client::error::Cause;
 
@@ -58,9 +58,15 @@ impl SecretView {
 
     /// Keeps the view up to date until it is ended.
     pub fn run(&self, client: Client) -> impl Future<Output = ()> + Send + use<> {
-        let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let named = ListParams::default().fields(&format!("metadata.name={}", self.name));
         let prune = |secret: PrunedSecret| Some(KubeconfigSecret::from(secret));
-        Arc::clone(&self.view).run(Api::all(client), named, prune, None, self.ended.clone())
+        Arc::clone(&self.view).run(
+            Api::all(client),
+            named.limit(PER_PAGE),
+            prune,
+            None,
+            self.ended.clone(),
+        )
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::objects::{self, UnreadableObject};
+use common::objects::{self, ListError, Readable};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use prober_core::config::Config;
@@ -12,7 +12,7 @@ use prober_core::options::{Overrides, ResolvedOptions};
 use prober_core::shoot::Verified;
 
 use super::namespace::PrunedNamespace;
-use super::{ClusterState, GARDEN, Seed, within};
+use super::{ClusterState, GARDEN, PER_PAGE, Seed, within};
 use crate::gardener::{Cluster, Machine};
 
 /// Limit of each request; together they may take as long as a standby waits, 1.5 s.
@@ -24,11 +24,12 @@ impl Seed {
     /// protection.
     pub async fn verify(&self, config: &Config, namespace: &str, uid: &str) -> Option<Verified> {
         let _permit = self.verifications.acquire().await.ok()?;
+        let clusters = Api::<Cluster>::all(self.client.clone());
         let namespaces = Api::<PrunedNamespace>::all(self.client.clone());
         let (cluster, own, garden, machines) = tokio::try_join!(
-            within(LIMIT, self.read_cluster(namespace)),
-            within(LIMIT, objects::get(&namespaces, namespace)),
-            within(LIMIT, objects::get(&namespaces, GARDEN)),
+            within(LIMIT, clusters.get(namespace)),
+            within(LIMIT, namespaces.get_opt(namespace)),
+            within(LIMIT, namespaces.get_opt(GARDEN)),
             within(LIMIT, self.list_machines(namespace)),
         )
         .inspect_err(|why| {
@@ -50,23 +51,16 @@ impl Seed {
         })
     }
 
-    async fn read_cluster(&self, namespace: &str) -> kube::Result<Cluster> {
-        let api = Api::<Cluster>::all(self.client.clone());
-        let cluster = objects::get(&api, namespace).await?;
-        cluster.ok_or_else(|| kube::Error::Service("there is no such Cluster".into()))
-    }
-
     /// The node that each Machine backs, if any.
-    async fn list_machines(&self, namespace: &str) -> kube::Result<Vec<Option<String>>> {
-        let api = Api::<Machine>::namespaced(self.client.clone(), namespace);
+    async fn list_machines(&self, namespace: &str) -> Result<Vec<Option<String>>, ListError> {
+        let api = Api::namespaced(self.client.clone(), namespace);
         let mut machines = Vec::new();
-        let keep = |machine: Result<Machine, UnreadableObject>| -> kube::Result<()> {
+        let keep = |Readable(machine): Readable<Machine>| {
             let machine = machine.ok();
             let node = machine.as_ref().and_then(Machine::usable_node);
             machines.push(node.map(str::to_owned));
-            Ok(())
         };
-        objects::list(&api, &ListParams::default(), keep).await?;
+        objects::list(&api, ListParams::default().limit(PER_PAGE), keep).await?;
         Ok(machines)
     }
 }

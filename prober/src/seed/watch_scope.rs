@@ -1,7 +1,8 @@
 //! The part of a seed that is watched: all that a prober needs, or what people read.
 
+use common::objects::Readable;
+use kube::api::ListParams;
 use kube::discovery::ApiResource;
-use kube::runtime::watcher;
 use kube::{Api, Client};
 
 use super::dependent::ScalableObject;
@@ -26,7 +27,11 @@ impl WatchScope {
         }
     }
 
-    pub(crate) fn dynamic(&self, client: Client, kind: &ApiResource) -> Api<ScalableObject> {
+    pub(crate) fn dynamic(
+        &self,
+        client: Client,
+        kind: &ApiResource,
+    ) -> Api<Readable<ScalableObject>> {
         match self.shoot() {
             None => Api::all_with(client, kind),
             Some(namespace) => Api::namespaced_with(client, namespace, kind),
@@ -34,10 +39,10 @@ impl WatchScope {
     }
 
     /// Selects the Clusters to be watched.
-    pub fn named(&self) -> watcher::Config {
+    pub fn named(&self) -> ListParams {
         match self.shoot() {
-            None => watcher::Config::default(),
-            Some(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+            None => ListParams::default(),
+            Some(name) => ListParams::default().fields(&format!("metadata.name={name}")),
         }
     }
 }

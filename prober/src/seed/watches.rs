@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use common::view::Key;
-use kube::runtime::watcher;
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use prober_core::config::{Config, Dependent};
 use prober_core::options::Overrides;
@@ -15,14 +15,14 @@ use super::cluster::ClusterState;
 use super::dependent::DependentView;
 use super::namespace::PrunedNamespace;
 use super::secret::SecretView;
-use super::{Named, Seed};
+use super::{Named, PER_PAGE, Seed};
 use crate::gardener::{Cluster, Machine};
 
 /// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
 const CHANGES: usize = 256;
-/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the
-/// size for all else, would come to 50 MB.
-const CLUSTERS_PER_PAGE: u32 = 50;
+/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB, ten times what all
+/// else takes.
+const CLUSTERS_PER_PAGE: u32 = 10;
 
 pub struct SeedWatches {
     pub tasks: JoinSet<()>,
@@ -47,7 +47,7 @@ impl Seed {
         let (mut tasks, ended) = (JoinSet::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&self.clusters).run(
             Api::all(self.client.clone()),
-            self.watch_scope.named().page_size(CLUSTERS_PER_PAGE),
+            self.watch_scope.named().limit(CLUSTERS_PER_PAGE),
             |cluster: Cluster| Some(ClusterState::from(cluster)),
             clusters,
             ended.clone(),
@@ -55,7 +55,7 @@ impl Seed {
         if self.watch_scope.probes() {
             tasks.spawn(Arc::clone(&self.machines).run(
                 Api::all(self.client.clone()),
-                watcher::Config::default(),
+                ListParams::default().limit(PER_PAGE),
                 |machine: Machine| Some(machine.usable_node().map(Arc::from)),
                 None,
                 ended.clone(),
@@ -79,7 +79,7 @@ impl Seed {
         // All of them also for a single shoot: what `garden` says holds for each.
         tasks.spawn(Arc::clone(&self.namespaces).run(
             Api::all(self.client.clone()),
-            watcher::Config::default(),
+            ListParams::default().limit(PER_PAGE),
             overrides,
             Some(changes.clone()),
             ended.clone(),

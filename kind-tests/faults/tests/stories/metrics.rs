@@ -10,8 +10,8 @@ use testbed::page::address;
 #[rustfmt::skip]
 fn metrics_and_health_are_served() {
     tell(1, &[
-        ("neither a seed that knows no Machines (D-55) nor a kind that does not exist hinders readiness",
-         r#"also get,list,watch nothings.none.example.org; seed get * /apis: answers {"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[]}]}; seed list machines: 404; config dependentResourceInfos: => dependentResourceInfos:\n- {ref: {kind: Nothing, name: nothing, apiVersion: none.example.org/v1}, optional: true, scaleUp: {}, scaleDown: {}}; prober; metric dwd_seed_known 1; page /healthz 200 [+]probes ok; page /readyz 200 [+]seed ok; page /readyz 200 [+]requests ok; cut; probes 8; written"#),
+        ("a kind that does not exist hinders no readiness",
+         r#"also get,list,watch nothings.none.example.org; config dependentResourceInfos: => dependentResourceInfos:\n- {ref: {kind: Nothing, name: nothing, apiVersion: none.example.org/v1}, optional: true, scaleUp: {}, scaleDown: {}}; prober; metric dwd_seed_known 1; page /healthz 200 [+]probes ok; page /readyz 200 [+]seed ok; page /readyz 200 [+]requests ok; cut; all held"#),
         ("an outage and its end",
          r#"prober; metric dwd_shoots{state="probed"} 1; metric dwd_leases{state="candidate"} 3; cut; all held; metric dwd_scale_operations_total{direction="down",kind="Deployment",name="kube-controller-manager",result="written"} 1; metric dwd_held_down{kind="Deployment",name="kube-controller-manager"} 1; metric dwd_leases{state="expired"} 3; metric rest_client_requests_total{code="200",method="PATCH" 4; event ScaledDown kube-controller-manager; event ScaledDown "type":"Warning"; event ScaledDown "namespace":"garden"; event ScaledDown shoot--soak--000; heal; all up"#),
         ("a dry run counts once what it would write, and writes nothing",
