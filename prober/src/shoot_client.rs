@@ -31,7 +31,7 @@ use self::connection::{ApiConnection, ApiResponse, LastAnswer};
 use self::error::{Cause, ProbeError, ProbeStep};
 use self::kubeconfig::{KubeconfigError, shoot_access};
 use self::resources::Resources;
-use self::wire::{DecodeError, ItemList, ListReader, ListRoom, NodeList, Page, ReadBody};
+use self::wire::{DecodeError, ItemList, ListReader, NodeList, Page, ReadBody};
 use crate::clock::Clock;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get
@@ -142,8 +142,6 @@ pub struct ShootClient<S> {
     connection: Option<Box<ApiConnection>>,
     /// True if the API server must first prove that it is reachable.
     needs_version: bool,
-    /// Number of them last time: there will be about as many.
-    leases: usize,
 }
 
 /// Reads over an answer of which only the status matters.
@@ -168,7 +166,6 @@ impl<S: Secrets + Sync> ShootClient<S> {
             secret: None,
             connection: None,
             needs_version: true,
-            leases: 0,
         }
     }
 
@@ -201,13 +198,11 @@ impl<S: Secrets + Sync> ShootClient<S> {
             answer.map_err(|cause| self.failed(ProbeStep::Version, cause))?;
             self.needs_version = false;
         }
-        let leases: Listing<LeaseList> = self.list(&LEASES, self.leases, budget).await?;
-        self.leases = leases.items.len();
-        Ok(leases)
+        self.list(&LEASES, budget).await
     }
 
     pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let Listing { times, items } = self.list::<NodeList>(&NODES, 0, budget).await?;
+        let Listing { times, items } = self.list::<NodeList>(&NODES, budget).await?;
         Ok(Listing {
             times,
             items: items.nodes,
@@ -245,16 +240,14 @@ impl<S: Secrets + Sync> ShootClient<S> {
         ProbeError { stage, cause }
     }
 
-    /// Lists all pages of one snapshot, about `expected` items; begins again once when the snapshot
-    /// is gone in between.
+    /// Lists all pages of one snapshot; begins again once when the snapshot is gone in between.
     async fn list<L: ItemList>(
         &mut self,
         list: &ListRequest,
-        expected: usize,
         budget: Budget,
     ) -> Result<Listing<L>, ProbeError> {
-        let listed = match self.pages(list, expected, budget).await {
-            Err(Cause::Gone) => self.pages(list, expected, budget).await,
+        let listed = match self.pages(list, budget).await {
+            Err(Cause::Gone) => self.pages(list, budget).await,
             listed => listed,
         };
         listed.map_err(|cause| self.failed(list.stage, cause))
@@ -263,7 +256,6 @@ impl<S: Secrets + Sync> ShootClient<S> {
     async fn pages<L: ItemList>(
         &mut self,
         list: &ListRequest,
-        expected: usize,
         budget: Budget,
     ) -> Result<Listing<L>, Cause> {
         let mut path = Cow::Borrowed(list.path);
@@ -276,17 +268,12 @@ impl<S: Secrets + Sync> ShootClient<S> {
                 limit: left.min(MAX_ANSWER),
                 budget,
             };
-            let room = ListRoom::after(&items);
-            let reader = || ListReader::new(expected, &room);
+            let reader = || ListReader::new(items.clone());
             let answer = self.get(request, &reader).await?;
             let sent = *first_sent.get_or_insert(answer.sent);
             left -= answer.length;
-            let Page { items: more, next } = answer.read;
-            if items.count() == 0 {
-                items = more;
-            } else {
-                items.append(more);
-            }
+            let next;
+            Page { items, next } = answer.read;
             let Some(token) = next else {
                 let times = self.clock.request_times(sent);
                 return Ok(Listing { times, items });

@@ -92,10 +92,7 @@ pub enum Cause {
 impl Cause {
     pub const fn category(&self) -> &'static str {
         match self {
-            Self::TooManyPages(_)
-            | Self::Decode(
-                DecodeError::TooManyItems | DecodeError::TooMuch | DecodeError::LongText,
-            ) => "too_large",
+            Self::TooManyPages(_) | Self::Decode(DecodeError::TooLarge) => "too_large",
             Self::Compressed(_) => "decode",
             cause => cause.into_str(),
         }
