@@ -22,9 +22,9 @@ const LARGE: usize = 5_000;
 
 fn pieces(criterion: &mut Criterion) {
     let large = SteadyShoot::new(LARGE);
-    read::<LeaseList>(criterion, "5,000 leases", &large.leases, LARGE);
+    read::<LeaseList>(criterion, "5,000 leases", &large.leases);
     let page = work::list("NodeList", &work::nodes(500));
-    read::<NodeList>(criterion, "a page of 500 nodes", &page, 0);
+    read::<NodeList>(criterion, "a page of 500 nodes", &page);
     criterion.bench_function("verdict on 5,000 leases and Machines", |bench| {
         bench.iter(|| large.judge());
     });
@@ -39,12 +39,12 @@ fn pieces(criterion: &mut Criterion) {
     }
 }
 
-/// Decodes a list of about so many items, and does what memory allows at best: copies it.
-fn read<L: ItemList>(criterion: &mut Criterion, name: &str, body: &[u8], count: usize) {
+/// Decodes a list, and does what memory allows at best: copies it.
+fn read<L: ItemList>(criterion: &mut Criterion, name: &str, body: &[u8]) {
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Bytes(body.len() as u64));
     group.bench_function("decode", |bench| {
-        bench.iter(|| decode::<L>(black_box(body), count));
+        bench.iter(|| decode::<L>(black_box(body)));
     });
     let mut to = Vec::with_capacity(body.len());
     group.bench_function("copy", |bench| {

@@ -12,7 +12,7 @@ use api_server::protobuf;
 use api_server::protobuf::wire::{envelope, message, push, text};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use prober::shoot_client::wire::{ItemList, ListReader, ListRoom, ReadBody};
+use prober::shoot_client::wire::{ItemList, ListReader};
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::{Grace, LeaseList};
 use prober_core::moment::{Moment, RequestTimes};
@@ -90,7 +90,7 @@ impl SteadyShoot {
         judge.set_machines(Arc::new(machines));
         let [_, others, leases] = [0, 20, 40].map(|seconds| {
             let body = list("LeaseList", &leases(count, times(seconds).wall));
-            let leases: LeaseList = decode(&body, count);
+            let leases: LeaseList = decode(&body);
             judge.observe(times(seconds), leases.iter(), GRACE);
             body
         });
@@ -121,17 +121,16 @@ impl SteadyShoot {
     /// All that a healthy probe computes, from the body of the answer to the finding.
     pub fn probe(&mut self) -> Finding {
         std::mem::swap(&mut self.leases, &mut self.others);
-        let leases: LeaseList = decode(&self.leases, self.count);
+        let leases: LeaseList = decode(&self.leases);
         self.judge.observe(self.times, leases.iter(), GRACE);
         assert!(!self.judge.wants_nodes(&rules(), true, None));
         self.judge()
     }
 }
 
-/// Decodes a page of about so many items, in the pieces that a connection gives.
-pub fn decode<L: ItemList>(body: &[u8], expected: usize) -> L {
-    let room = ListRoom::after(&L::default());
-    let mut reader = ListReader::new(expected, &room);
+/// Decodes a page, in the pieces that a connection gives.
+pub fn decode<L: ItemList>(body: &[u8]) -> L {
+    let mut reader = ListReader::new(L::default());
     for piece in body.chunks(CHUNK) {
         reader.feed(piece).expect("a part of a page");
     }

@@ -31,7 +31,7 @@ use self::connection::{ApiConnection, ApiResponse, LastAnswer};
 use self::error::{Cause, ProbeError, ProbeStep};
 use self::kubeconfig::{KubeconfigError, shoot_server};
 use self::resources::Resources;
-use self::wire::{ItemList, ListReader, ListRoom, NodeList, Page, ReadBody};
+use self::wire::{ItemList, ListReader, NodeList, Page};
 use crate::clock::Clock;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get
@@ -123,7 +123,7 @@ struct GetRequest<'a> {
 }
 
 /// A connection and the answer to a request on it.
-type ConnectionAttempt<T> = (Box<ApiConnection>, Result<ApiResponse<T>, Cause>);
+type ConnectionAttempt<L> = (Box<ApiConnection>, Result<ApiResponse<L>, Cause>);
 
 pub struct ShootClient {
     clock: Clock,
@@ -132,8 +132,6 @@ pub struct ShootClient {
     secret: Option<Arc<KubeconfigSecret>>,
     /// In a box, as readers are: each future on the way would have room for it.
     connection: Option<Box<ApiConnection>>,
-    /// Number of them last time: there will be about as many.
-    leases: usize,
 }
 
 impl ShootClient {
@@ -143,7 +141,6 @@ impl ShootClient {
             resources,
             secret: None,
             connection: None,
-            leases: 0,
         }
     }
 
@@ -162,13 +159,11 @@ impl ShootClient {
         budget: Budget,
     ) -> Result<Listing<LeaseList>, ProbeError> {
         self.renew_connection(secret);
-        let leases: Listing<LeaseList> = self.list(&LEASES, self.leases, budget).await?;
-        self.leases = leases.items.len();
-        Ok(leases)
+        self.list(&LEASES, budget).await
     }
 
     pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let Listing { times, items } = self.list::<NodeList>(&NODES, 0, budget).await?;
+        let Listing { times, items } = self.list::<NodeList>(&NODES, budget).await?;
         Ok(Listing {
             times,
             items: items.nodes,
@@ -195,16 +190,14 @@ impl ShootClient {
         ProbeError { stage, cause }
     }
 
-    /// Lists all pages of one snapshot, about `expected` items; begins again once when the snapshot
-    /// is gone in between.
+    /// Lists all pages of one snapshot; begins again once when the snapshot is gone in between.
     async fn list<L: ItemList>(
         &mut self,
         list: &ListRequest,
-        expected: usize,
         budget: Budget,
     ) -> Result<Listing<L>, ProbeError> {
-        let listed = match self.pages(list, expected, budget).await {
-            Err(Cause::Gone) => self.pages(list, expected, budget).await,
+        let listed = match self.pages(list, budget).await {
+            Err(Cause::Gone) => self.pages(list, budget).await,
             listed => listed,
         };
         listed.map_err(|cause| self.failed(list.stage, cause))
@@ -213,7 +206,6 @@ impl ShootClient {
     async fn pages<L: ItemList>(
         &mut self,
         list: &ListRequest,
-        expected: usize,
         budget: Budget,
     ) -> Result<Listing<L>, Cause> {
         let mut path = Cow::Borrowed(list.path);
@@ -226,17 +218,12 @@ impl ShootClient {
                 limit: left.min(MAX_ANSWER),
                 budget,
             };
-            let room = ListRoom::after(&items);
-            let reader = || ListReader::new(expected, &room);
+            let reader = || ListReader::new(items.clone());
             let answer = self.request(request, &reader).await?;
             let sent = *first_sent.get_or_insert(answer.sent);
             left -= answer.length;
-            let Page { items: more, next } = answer.read;
-            if items.count() == 0 {
-                items = more;
-            } else {
-                items.append(more);
-            }
+            let next;
+            Page { items, next } = answer.page;
             let Some(token) = next else {
                 let times = self.clock.request_times(sent);
                 return Ok(Listing { times, items });
@@ -249,11 +236,11 @@ impl ShootClient {
     }
 
     /// One request; on a kept connection up to two. The connection that has answered is kept.
-    async fn request<R: ReadBody>(
+    async fn request<L: ItemList>(
         &mut self,
         request: GetRequest<'_>,
-        reader: &impl Fn() -> R,
-    ) -> Result<ApiResponse<R::Read>, Cause> {
+        reader: &impl Fn() -> ListReader<L>,
+    ) -> Result<ApiResponse<L>, Cause> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect(request.budget)?,
@@ -267,12 +254,12 @@ impl ShootClient {
 
     /// Sends a request that a kept connection does not answer soon on a new one as well, and takes
     /// the first complete answer (D-58).
-    async fn hedged<R: ReadBody>(
+    async fn hedged<L: ItemList>(
         &self,
         connection: Box<ApiConnection>,
         request: GetRequest<'_>,
-        reader: &impl Fn() -> R,
-    ) -> Result<ConnectionAttempt<R::Read>, Cause> {
+        reader: &impl Fn() -> ListReader<L>,
+    ) -> Result<ConnectionAttempt<L>, Cause> {
         let budget = request.budget;
         let hedge = budget.hedge(&connection);
         let mut first = pin!(attempt(connection, request, Box::new(reader())));
@@ -314,15 +301,15 @@ impl ShootClient {
     }
 }
 
-async fn attempt<R: ReadBody>(
+async fn attempt<L: ItemList>(
     mut connection: Box<ApiConnection>,
     request: GetRequest<'_>,
-    reader: Box<R>,
-) -> ConnectionAttempt<R::Read> {
+    reader: Box<ListReader<L>>,
+) -> ConnectionAttempt<L> {
     let answer = connection.get(request.path, request.limit, reader).await;
     (connection, answer)
 }
 
-fn may_be_stale<T>((_, answer): &ConnectionAttempt<T>) -> bool {
+fn may_be_stale<L>((_, answer): &ConnectionAttempt<L>) -> bool {
     answer.as_ref().is_err_and(Cause::may_be_stale_connection)
 }

@@ -9,9 +9,7 @@ use api_server::protobuf::wire::{bytes, envelope, message, text};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
-use prober::shoot_client::wire::{
-    DecodeError, ItemList, ListReader, ListRoom, NodeList, Page, ReadBody,
-};
+use prober::shoot_client::wire::{DecodeError, ItemList, ListReader, NodeList, Page};
 use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
 use testbed::objects::items;
@@ -25,8 +23,7 @@ const NOT_MANAGED: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 fn read_page<'a, L: ItemList>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Page<L>, DecodeError> {
-    let room = ListRoom::after(&L::default());
-    let mut reader = ListReader::new(0, &room);
+    let mut reader = ListReader::new(L::default());
     for piece in pieces {
         reader.feed(piece)?;
     }

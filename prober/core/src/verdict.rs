@@ -27,7 +27,8 @@ const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
 const IN_PLACE_UPDATE_REASONS: [&str; 2] = ["ReadyForUpdate", "UpdateFailed"];
 
 /// Limits per node. Real nodes have about twenty conditions, of which usually only Ready is True.
-/// Kubernetes limits a condition's type and reason to 316 and 1,024 bytes.
+/// Kubernetes limits a condition's type and reason to 316 and 1,024 bytes; a longer text counts as
+/// empty.
 const MAX_CONDITIONS: usize = 64;
 const MAX_CONDITION_TEXT: usize = 1024;
 
@@ -76,13 +77,12 @@ impl NodeTraits {
             reason,
         } = condition;
         let matters = status == TRUE || kind == IN_PLACE_UPDATE;
-        let is_honest = || {
-            [kind, status, reason]
-                .iter()
-                .all(|text| text.len() <= MAX_CONDITION_TEXT)
-        };
-        if matters && self.conditions.len() < MAX_CONDITIONS && is_honest() {
-            let [kind, status, reason] = [kind, status, reason].map(str::to_owned);
+        if matters && self.conditions.len() < MAX_CONDITIONS {
+            let short = |text: &str| match text.len() {
+                ..=MAX_CONDITION_TEXT => text.to_owned(),
+                _ => String::new(),
+            };
+            let [kind, status, reason] = [kind, status, reason].map(short);
             self.conditions.push(NodeCondition {
                 kind,
                 status,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
 use super::error::Cause;
-use super::wire::ReadBody;
+use super::wire::{ItemList, ListReader, Page};
 use crate::clock::Clock;
 
 /// A list in JSON is refused by its content type, which says more than "not acceptable".
@@ -38,12 +38,12 @@ pub(crate) enum LastAnswer {
 }
 
 /// A complete answer with status 200, as read.
-pub(crate) struct ApiResponse<T> {
+pub(crate) struct ApiResponse<L> {
     /// Time of the request.
     pub sent: Moment,
     /// The length of the body.
     pub length: usize,
-    pub read: T,
+    pub page: Page<L>,
 }
 
 impl ApiConnection {
@@ -62,12 +62,12 @@ impl ApiConnection {
 
     /// Gets a path of the API server, with its query: an answer of at most `limit` bytes, which is
     /// read as it arrives.
-    pub(crate) async fn get<R: ReadBody>(
+    pub(crate) async fn get<L: ItemList>(
         &mut self,
         path: &str,
         limit: usize,
-        reader: Box<R>,
-    ) -> Result<ApiResponse<R::Read>, Cause> {
+        reader: Box<ListReader<L>>,
+    ) -> Result<ApiResponse<L>, Cause> {
         let request = Request::get(path)
             .header(ACCEPT, ACCEPTED)
             .header(USER_AGENT, AGENT)
@@ -79,8 +79,8 @@ impl ApiConnection {
         self.answered = LastAnswer::InThisProbe;
         check(&response)?;
         reader.check_content_type(content_type(&response))?;
-        let (length, read) = read(response.into_body(), limit, reader).await?;
-        Ok(ApiResponse { sent, length, read })
+        let (length, page) = read(response.into_body(), limit, reader).await?;
+        Ok(ApiResponse { sent, length, page })
     }
 }
 
@@ -92,11 +92,11 @@ fn content_type(response: &Response<Incoming>) -> &str {
 }
 
 /// Reads a body to its end, and tells its length.
-async fn read<R: ReadBody>(
+async fn read<L: ItemList>(
     mut body: Incoming,
     limit: usize,
-    mut reader: Box<R>,
-) -> Result<(usize, R::Read), Cause> {
+    mut reader: Box<ListReader<L>>,
+) -> Result<(usize, Page<L>), Cause> {
     let too_large = || Cause::TooLarge(limit);
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());

@@ -93,10 +93,7 @@ pub enum Cause {
 impl Cause {
     pub const fn category(&self) -> &'static str {
         match self {
-            Self::TooManyPages(_)
-            | Self::Decode(
-                DecodeError::TooManyItems | DecodeError::TooMuch | DecodeError::LongText,
-            ) => "too_large",
+            Self::TooManyPages(_) | Self::Decode(DecodeError::TooLarge) => "too_large",
             cause => cause.into_str(),
         }
     }

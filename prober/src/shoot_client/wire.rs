@@ -1,5 +1,6 @@
-//! Lists of leases and nodes in Kubernetes' protobuf, read item by item as they arrive. Nothing is
-//! kept of an answer but the few values that matter.
+//! Lists of leases and nodes in Kubernetes' protobuf. A list is split into its items as it arrives.
+//! One is held until it is complete; prost decodes it, and nothing is kept of it but the few values
+//! that matter.
 //!
 //! ```text
 //! "k8s\0" Unknown { 1: TypeMeta { 2: kind }, 2: List { 1: ListMeta { 2: resourceVersion, 3: continue }, 2: item, 2: item, ... } }
@@ -7,63 +8,34 @@
 
 mod lease;
 mod node;
-mod protobuf;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use parking_lot::Mutex;
+use prost::Message;
+use prost::encoding::{WireType, check_wire_type, decode_key, decode_varint};
 
 pub use self::node::NodeList;
-use self::protobuf::{
-    FieldSchema, MAX_TEXT, MessageSchema, ProtobufError, ProtobufStream, ReadFields, message,
-};
 
 /// Begins every content type of Kubernetes' protobuf.
 const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// Begins every body in it.
 const MAGIC: &[u8] = b"k8s\0";
+/// The most bytes of the key of a field and its length.
+const MAX_HEAD: usize = 20;
 
 /// The most items that are read from the pages of a list: four times as many nodes as Kubernetes
 /// supports in a cluster.
 const MAX_ITEMS: usize = 20_000;
-/// The most that is kept of the pages of a list, in bytes: twice what 5,000 leases or nodes take
-/// whose names have 64 bytes.
-const MAX_KEPT: usize = 1 << 20;
+/// The most that is held of a list, in bytes, the item that is coming included: twice what 5,000
+/// leases or nodes take whose names have 64 bytes.
+const MAX_HELD: usize = 1 << 20;
+/// The longest text that is read, in bytes: names have 253 at most, reasons of conditions 1,024; the
+/// token of a page has the longest name in it, in base64.
+const MAX_TEXT: usize = 1024;
 
-/// Field read from an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ListField {
-    Body,
-    TypeMeta,
-    Kind,
-    List,
-    ListMeta,
-    ResourceVersion,
-    Continue,
-    Item,
-    Metadata,
-    Name,
-    Uid,
-    Label,
-    LabelKey,
-    LabelValue,
-    Annotation,
-    AnnotationKey,
-    Spec,
-    Duration,
-    RenewTime,
-    Seconds,
-    Nanos,
-    Status,
-    Condition,
-    ConditionType,
-    ConditionStatus,
-    ConditionReason,
-}
-
-static TYPE_META: [FieldSchema; 3] = message(&[(2, FieldSchema::Text(ListField::Kind))]);
-static LIST_META: [FieldSchema; 4] = message(&[
-    (2, FieldSchema::Text(ListField::ResourceVersion)),
-    (3, FieldSchema::Text(ListField::Continue)),
-]);
+/// No honest item is larger, in bytes. A forged one of 1 MiB may be half a million empty conditions,
+/// which take 36 times as much when they are decoded: only one of these is decoded at a time.
+const LARGE: usize = 64 << 10;
+static LARGE_ITEM: Mutex<()> = Mutex::new(());
 
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
@@ -71,20 +43,19 @@ pub enum DecodeError {
     ContentType(String),
     #[error("the answer does not begin like Kubernetes protobuf")]
     Magic,
-    #[error("the protobuf is broken")]
-    Protobuf(#[from] ProtobufError),
+    #[error("{0}")]
+    Protobuf(#[from] prost::DecodeError),
+    #[error("the list ends within a field")]
+    Cut,
     #[error("the answer is a {found:?}, not a {expected}")]
     Kind {
         expected: &'static str,
         found: String,
     },
-    /// More items than any honest list has, so that a small body cannot become a large table.
-    #[error("the list has more than {MAX_ITEMS} items")]
-    TooManyItems,
-    #[error("the items of the list hold more than {MAX_KEPT} bytes that matter")]
-    TooMuch,
-    #[error("a text that matters has more than {MAX_TEXT} bytes")]
-    LongText,
+    #[error(
+        "the list has more than {MAX_ITEMS} items, {MAX_HELD} bytes to be held, or {MAX_TEXT} bytes of a text"
+    )]
+    TooLarge,
     /// No list of an API server is without a resourceVersion.
     #[error("the list has no resourceVersion")]
     NoResourceVersion,
@@ -92,126 +63,175 @@ pub enum DecodeError {
     RenewTime(String),
 }
 
-/// Reads the body of an answer as it arrives.
-pub trait ReadBody: Send {
-    type Read: Send;
-
-    fn check_content_type(&self, _content_type: &str) -> Result<(), DecodeError> {
-        Ok(())
-    }
-
-    fn feed(&mut self, piece: &[u8]) -> Result<(), DecodeError>;
-
-    /// To be called when the body has ended.
-    fn finish(self) -> Result<Self::Read, DecodeError>;
-}
-
 /// The items of a list; only what matters of each is kept.
-pub trait ItemList: Default + Send {
+pub trait ItemList: Clone + Default + Send {
     const KIND: &'static str;
 
-    const ITEM: MessageSchema;
-    const LIST: MessageSchema = &message::<3>(&[
-        (1, FieldSchema::Message(ListField::ListMeta, &LIST_META)),
-        (2, FieldSchema::Message(ListField::Item, Self::ITEM)),
-    ]);
-    const BODY: MessageSchema = &message::<3>(&[
-        (1, FieldSchema::Message(ListField::TypeMeta, &TYPE_META)),
-        (2, FieldSchema::Message(ListField::List, Self::LIST)),
-    ]);
-
-    type Item: ItemFields;
+    /// An item as prost decodes it. One value serves all, so that only the first one allocates.
+    type Item: Message + Default;
 
     fn count(&self) -> usize;
 
     /// The bytes that the items take.
-    fn kept(&self) -> usize;
+    fn bytes(&self) -> usize;
 
-    /// Makes room for so many items, where that saves something.
-    fn expect(&mut self, count: usize, room: &ListRoom) -> Result<(), DecodeError>;
-
-    /// Takes a complete item out.
-    fn keep(&mut self, item: &mut Self::Item, room: &ListRoom) -> Result<(), DecodeError>;
-
-    /// Adds the next page.
-    fn append(&mut self, page: Self);
+    /// Adds an item. With it about `to_come` will come.
+    fn add(&mut self, item: &mut Self::Item, to_come: usize) -> Result<(), DecodeError>;
 }
 
-/// Relevant fields of an item, as far as received.
-pub trait ItemFields: Default + Send {
-    fn begin(&mut self, _field: ListField, _length: usize) {}
-
-    fn number(&mut self, _field: ListField, _number: u64) {}
-
-    fn text(&mut self, field: ListField, text: &str);
-
-    fn end(&mut self, _field: ListField) {}
-}
-
-/// Room for a page, after the pages before it. All attempts at the page share it, so that two that
-/// stall hold no more than one.
-pub struct ListRoom {
-    items: usize,
-    bytes: AtomicUsize,
-}
-
-impl ListRoom {
-    pub fn after<L: ItemList>(pages: &L) -> Self {
-        Self {
-            items: MAX_ITEMS.saturating_sub(pages.count()),
-            bytes: MAX_KEPT.saturating_sub(pages.kept()).into(),
-        }
-    }
-
-    fn take(&self, bytes: usize) -> Result<(), DecodeError> {
-        let less = |left: usize| left.checked_sub(bytes);
-        match self
-            .bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
-        {
-            Ok(_) => Ok(()),
-            Err(_) => Err(DecodeError::TooMuch),
-        }
-    }
-}
-
+/// A list up to the end of a page.
 pub struct Page<L> {
     pub items: L,
     /// The token of the next page; `None` after the last one.
     pub next: Option<String>,
 }
 
-pub struct ListReader<'a, L: ItemList> {
-    /// Bytes required before the protobuf.
-    magic: &'static [u8],
-    stream: ProtobufStream,
-    page: PageFields<'a, L>,
+#[derive(Message)]
+struct TypeMeta {
+    #[prost(string, tag = "2")]
+    kind: String,
 }
 
-impl<'a, L: ItemList> ListReader<'a, L> {
-    /// About `expected` items will come.
-    pub fn new(expected: usize, room: &'a ListRoom) -> Self {
-        Self {
-            magic: MAGIC,
-            stream: ProtobufStream::new(L::BODY),
-            page: PageFields {
-                expected,
-                room,
-                other_kind: Some(String::new()),
-                has_list: false,
-                has_version: false,
-                next: String::new(),
-                items: L::default(),
-                item: L::Item::default(),
-            },
+#[derive(Message)]
+struct ListMeta {
+    #[prost(string, tag = "2")]
+    resource_version: String,
+    #[prost(string, tag = "3")]
+    next: String,
+}
+
+/// The message whose fields come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    Envelope,
+    /// So many bytes of it are to come.
+    List(usize),
+}
+
+impl Within {
+    fn list(left: usize) -> Self {
+        if left == 0 {
+            Self::Envelope
+        } else {
+            Self::List(left)
         }
     }
 }
 
-impl<L: ItemList> ReadBody for ListReader<'_, L> {
-    type Read = Page<L>;
+pub struct ListReader<L: ItemList> {
+    within: Within,
+    /// Bytes that are not read yet, since their field is not complete.
+    held: Vec<u8>,
+    /// Bytes to come of a field that nobody reads.
+    skipped: usize,
+    type_meta: TypeMeta,
+    list_meta: ListMeta,
+    item: L::Item,
+    items: L,
+}
 
-    fn check_content_type(&self, content_type: &str) -> Result<(), DecodeError> {
+impl<L: ItemList> ListReader<L> {
+    /// Reads the page behind these items.
+    pub fn new(items: L) -> Self {
+        Self {
+            within: Within::Nothing,
+            held: Vec::new(),
+            skipped: 0,
+            type_meta: TypeMeta::default(),
+            list_meta: ListMeta::default(),
+            item: L::Item::default(),
+            items,
+        }
+    }
+
+    /// Reads the field that begins these bytes, of the list only its head. Returns what is behind
+    /// it; `None` if it is not complete.
+    fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, DecodeError> {
+        if self.within == Within::Nothing {
+            return self.read_magic(bytes);
+        }
+        let (tag, begin, end) = match head(bytes) {
+            Err(_) if bytes.len() < MAX_HEAD => return Ok(None),
+            head => head?,
+        };
+        if (self.within, tag) == (Within::Envelope, 2) {
+            self.begin_list(end - begin)?;
+            return Ok(Some(&bytes[begin..]));
+        }
+        let (content, rest) = if tag > 2 {
+            // Nobody reads it.
+            self.skipped = end.saturating_sub(bytes.len());
+            bytes.split_at(end.min(bytes.len()))
+        } else if end > MAX_HELD.saturating_sub(self.items.bytes()) {
+            return Err(DecodeError::TooLarge);
+        } else if let Some((field, rest)) = bytes.split_at_checked(end) {
+            (&field[begin..], rest)
+        } else {
+            return Ok(None);
+        };
+        match (self.within, tag) {
+            (Within::Envelope, 1) => self.type_meta.merge(content)?,
+            (Within::List(_), 1) => self.list_meta.merge(content)?,
+            // The others are about as long.
+            (Within::List(left), 2) => self.add(content, left / end)?,
+            _ => {}
+        }
+        if let Within::List(left) = self.within {
+            self.within = Within::list(left.checked_sub(end).ok_or(DecodeError::Cut)?);
+        }
+        Ok(Some(rest))
+    }
+
+    fn read_magic<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, DecodeError> {
+        if bytes.len() < MAGIC.len() {
+            return Ok(None);
+        }
+        self.within = Within::Envelope;
+        bytes
+            .strip_prefix(MAGIC)
+            .map(Some)
+            .ok_or(DecodeError::Magic)
+    }
+
+    /// Begins the list. Its kind comes before it, from every API server.
+    fn begin_list(&mut self, length: usize) -> Result<(), DecodeError> {
+        // Taken, so that a second list has none.
+        let found = std::mem::take(&mut self.type_meta.kind);
+        if found != L::KIND {
+            return Err(DecodeError::Kind {
+                expected: L::KIND,
+                found: shortened(&found),
+            });
+        }
+        self.within = Within::list(length);
+        Ok(())
+    }
+
+    fn add(&mut self, item: &[u8], to_come: usize) -> Result<(), DecodeError> {
+        if self.items.count() >= MAX_ITEMS {
+            return Err(DecodeError::TooLarge);
+        }
+        let _alone = (item.len() > LARGE).then(|| LARGE_ITEM.lock());
+        self.item.clear();
+        self.item.merge(item)?;
+        self.items.add(&mut self.item, to_come)
+    }
+}
+
+/// The number of the field that begins these bytes, which is bytes as all fields of the envelope and of
+/// lists are, and where its content begins and ends.
+fn head(bytes: &[u8]) -> Result<(u32, usize, usize), prost::DecodeError> {
+    let mut rest = bytes;
+    let (tag, wire_type) = decode_key(&mut rest)?;
+    check_wire_type(WireType::LengthDelimited, wire_type)?;
+    let length = decode_varint(&mut rest)?;
+    let begin = bytes.len() - rest.len();
+    Ok((tag, begin, begin.saturating_add(length as usize)))
+}
+
+impl<L: ItemList> ListReader<L> {
+    pub(crate) fn check_content_type(&self, content_type: &str) -> Result<(), DecodeError> {
         if content_type.starts_with(CONTENT_TYPE) {
             Ok(())
         } else {
@@ -219,112 +239,53 @@ impl<L: ItemList> ReadBody for ListReader<'_, L> {
         }
     }
 
-    fn feed(&mut self, mut piece: &[u8]) -> Result<(), DecodeError> {
-        if !self.magic.is_empty() {
-            let (magic, rest) = self.magic.split_at(piece.len().min(self.magic.len()));
-            piece = piece.strip_prefix(magic).ok_or(DecodeError::Magic)?;
-            self.magic = rest;
+    pub fn feed(&mut self, piece: &[u8]) -> Result<(), DecodeError> {
+        let skipped = self.skipped.min(piece.len());
+        self.skipped -= skipped;
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(&piece[skipped..]);
+        let mut rest = &*held;
+        while !rest.is_empty()
+            && let Some(behind) = self.read(rest)?
+        {
+            rest = behind;
         }
-        self.stream.feed(&mut self.page, piece)
+        let read = held.len() - rest.len();
+        held.drain(..read);
+        self.held = held;
+        Ok(())
     }
 
-    fn finish(self) -> Result<Page<L>, DecodeError> {
-        if !self.magic.is_empty() {
-            return Err(DecodeError::Magic);
+    /// To be called when the body has ended.
+    pub fn finish(self) -> Result<Page<L>, DecodeError> {
+        if self.within != Within::Envelope || !self.held.is_empty() || self.skipped > 0 {
+            return Err(DecodeError::Cut);
         }
-        self.stream.finish()?;
-        self.page.check_kind()?;
-        let PageFields {
-            has_version,
+        let ListMeta {
+            resource_version,
             next,
-            items,
-            ..
-        } = self.page;
-        if !has_version {
+        } = self.list_meta;
+        if resource_version.is_empty() {
             return Err(DecodeError::NoResourceVersion);
         }
-        let next = Some(next).filter(|token| !token.is_empty());
-        Ok(Page { items, next })
-    }
-}
-
-/// Relevant fields of a page, as far as received.
-struct PageFields<'a, L: ItemList> {
-    expected: usize,
-    room: &'a ListRoom,
-    /// The kind of the answer, unless it is that of the list.
-    other_kind: Option<String>,
-    has_list: bool,
-    has_version: bool,
-    next: String,
-    items: L,
-    item: L::Item,
-}
-
-impl<L: ItemList> PageFields<'_, L> {
-    fn check_kind(&self) -> Result<(), DecodeError> {
-        match &self.other_kind {
-            None => Ok(()),
-            Some(found) => Err(DecodeError::Kind {
-                expected: L::KIND,
-                found: found.clone(),
-            }),
-        }
-    }
-
-    /// Begins the list. Its kind comes before it, from every API server.
-    fn begin_list(&mut self) -> Result<(), DecodeError> {
-        self.check_kind()?;
-        if std::mem::replace(&mut self.has_list, true) {
-            return Err(ProtobufError::Repeated.into());
-        }
-        self.items.expect(self.expected, self.room)
-    }
-}
-
-impl<L: ItemList> ReadFields for PageFields<'_, L> {
-    #[inline(always)]
-    fn begin(&mut self, field: ListField, length: usize) -> Result<(), DecodeError> {
-        match field {
-            ListField::List => self.begin_list(),
-            ListField::Item if self.items.count() >= self.room.items => {
-                Err(DecodeError::TooManyItems)
-            }
-            field => {
-                self.item.begin(field, length);
-                Ok(())
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn number(&mut self, field: ListField, number: u64) {
-        self.item.number(field, number);
-    }
-
-    #[inline(always)]
-    fn text(&mut self, field: ListField, text: &str) {
-        match field {
-            ListField::Kind => self.other_kind = (text != L::KIND).then(|| shortened(text)),
-            ListField::ResourceVersion => self.has_version = !text.is_empty(),
-            ListField::Continue => text.clone_into(&mut self.next),
-            field => self.item.text(field, text),
-        }
-    }
-
-    #[inline(always)]
-    fn end(&mut self, field: ListField) -> Result<(), DecodeError> {
-        if field == ListField::Item {
-            return self.items.keep(&mut self.item, self.room);
-        }
-        self.item.end(field);
-        Ok(())
+        not_too_long(&next)?;
+        Ok(Page {
+            items: self.items,
+            next: Some(next).filter(|token| !token.is_empty()),
+        })
     }
 }
 
 /// Nothing endless gets into a log.
 fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
+}
+
+fn not_too_long(text: &str) -> Result<&str, DecodeError> {
+    if text.len() > MAX_TEXT {
+        return Err(DecodeError::TooLarge);
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -35,10 +35,12 @@ fn a_probe_allocates_no_more_for_more_nodes() {
     for count in [10, 1000] {
         let mut shoot = SteadyShoot::new(count);
         let mut decoded = None;
-        let info = measure(|| decoded = Some(work::decode::<LeaseList>(&shoot.leases, count)));
+        let info = measure(|| decoded = Some(work::decode::<LeaseList>(&shoot.leases)));
         let leases = decoded.expect("leases");
-        // The names, the entries, the name that is coming, and the piece of a field.
-        assert_eq!((leases.len(), info.count_total), (count, 4), "{info:?}");
+        // The names and entries, four texts of the list and its leases, and what is held, which
+        // becomes as long as a piece and a lease; and now and then a head that is not complete.
+        assert_eq!(leases.len(), count);
+        assert!(info.count_total <= 10, "{info:?}");
         // Those that are known take nothing.
         let info = measure(|| shoot.judge.observe(shoot.times, leases.iter(), work::GRACE));
         assert_eq!(info, AllocationInfo::default());

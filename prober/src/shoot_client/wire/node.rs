@@ -4,141 +4,123 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prober_core::verdict::{NodeCondition, NodeRecord, NodeTraits};
+use prost::Message;
 
-use super::protobuf::{FieldSchema, MessageSchema, message};
-use super::{DecodeError, ItemFields, ItemList, ListField, ListRoom};
+use super::{DecodeError, ItemList, not_too_long};
 
-static NODE: [FieldSchema; 4] = message(&[
-    (1, FieldSchema::Message(ListField::Metadata, &METADATA)),
-    (3, FieldSchema::Message(ListField::Status, &STATUS)),
-]);
-static METADATA: [FieldSchema; 13] = message(&[
-    (1, FieldSchema::Text(ListField::Name)),
-    (11, FieldSchema::Message(ListField::Label, &LABEL)),
-    (12, FieldSchema::Message(ListField::Annotation, &ANNOTATION)),
-]);
-static LABEL: [FieldSchema; 3] = message(&[
-    (1, FieldSchema::ShortText(ListField::LabelKey)),
-    (2, FieldSchema::ShortText(ListField::LabelValue)),
-]);
-static ANNOTATION: [FieldSchema; 2] =
-    message(&[(1, FieldSchema::ShortText(ListField::AnnotationKey))]);
-static STATUS: [FieldSchema; 5] =
-    message(&[(4, FieldSchema::Message(ListField::Condition, &CONDITION))]);
-static CONDITION: [FieldSchema; 6] = message(&[
-    (1, FieldSchema::ShortText(ListField::ConditionType)),
-    (2, FieldSchema::ShortText(ListField::ConditionStatus)),
-    (5, FieldSchema::ShortText(ListField::ConditionReason)),
-]);
+#[derive(Message)]
+pub struct WireNode {
+    #[prost(message, required, tag = "1")]
+    metadata: NodeMeta,
+    #[prost(message, required, tag = "3")]
+    status: NodeStatus,
+}
 
-/// Nodes, no more than may be kept.
-#[derive(Default)]
+#[derive(Message)]
+struct NodeMeta {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, repeated, tag = "11")]
+    labels: Vec<NodeLabel>,
+    #[prost(message, repeated, tag = "12")]
+    annotations: Vec<NodeAnnotation>,
+}
+
+#[derive(Message)]
+struct NodeLabel {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+/// Its value, which may be long, does not matter.
+#[derive(Message)]
+struct NodeAnnotation {
+    #[prost(string, tag = "1")]
+    key: String,
+}
+
+#[derive(Message)]
+struct NodeStatus {
+    #[prost(message, repeated, tag = "4")]
+    conditions: Vec<WireCondition>,
+}
+
+#[derive(Message)]
+struct WireCondition {
+    #[prost(string, tag = "1")]
+    kind: String,
+    #[prost(string, tag = "2")]
+    status: String,
+    #[prost(string, tag = "5")]
+    reason: String,
+}
+
+/// Nodes, of which equal traits are held once.
+#[derive(Clone, Default)]
 pub struct NodeList {
     pub nodes: Vec<NodeRecord>,
-    /// Those of all nodes, each of them once.
     traits: BTreeSet<Arc<NodeTraits>>,
     bytes: usize,
 }
 
-/// Relevant fields of a node, as far as received.
-#[derive(Default)]
-pub struct NodeFields {
-    name: String,
-    traits: NodeTraits,
-    /// The texts of the label, annotation or condition that is coming.
-    texts: [String; 3],
-}
-
-impl ItemFields for NodeFields {
-    #[inline(always)]
-    fn begin(&mut self, field: ListField, _length: usize) {
-        let begins = [
-            ListField::Label,
-            ListField::Annotation,
-            ListField::Condition,
-        ];
-        if begins.contains(&field) {
-            self.texts.iter_mut().for_each(String::clear);
-        }
-    }
-
-    #[inline(always)]
-    fn text(&mut self, field: ListField, text: &str) {
-        let [first, second, third] = &mut self.texts;
-        let place = match field {
-            ListField::Name => &mut self.name,
-            ListField::LabelKey | ListField::AnnotationKey | ListField::ConditionType => first,
-            ListField::LabelValue | ListField::ConditionStatus => second,
-            ListField::ConditionReason => third,
-            _ => return,
-        };
-        text.clone_into(place);
-    }
-
-    #[inline(always)]
-    fn end(&mut self, field: ListField) {
-        let [first, second, third] = &self.texts;
-        match field {
-            ListField::Label => self.traits.note_label(first, second),
-            ListField::Annotation => self.traits.note_annotation(first),
-            ListField::Condition => self.traits.note_condition(NodeCondition {
-                kind: first,
-                status: second,
-                reason: third,
-            }),
-            _ => {}
-        }
-    }
-}
-
 impl ItemList for NodeList {
     const KIND: &'static str = "NodeList";
-    const ITEM: MessageSchema = &NODE;
 
-    type Item = NodeFields;
+    type Item = WireNode;
 
     fn count(&self) -> usize {
         self.nodes.len()
     }
 
-    fn kept(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.bytes
     }
 
-    fn expect(&mut self, _count: usize, _room: &ListRoom) -> Result<(), DecodeError> {
-        Ok(())
-    }
-
-    fn keep(&mut self, item: &mut NodeFields, room: &ListRoom) -> Result<(), DecodeError> {
-        let traits = std::mem::take(&mut item.traits);
-        let name: Arc<str> = item.name.as_str().into();
-        item.name.clear();
+    fn add(&mut self, node: &mut WireNode, _to_come: usize) -> Result<(), DecodeError> {
+        // Taken, since it may be much larger than what is kept of it.
+        let node = std::mem::take(node);
+        let name = Arc::<str>::from(not_too_long(&node.metadata.name)?);
+        let traits = traits(&node);
+        self.bytes += size_of::<NodeRecord>() + name.len();
         let known = self.traits.get(&traits).cloned();
-        let bytes = size_of::<NodeRecord>()
-            + name.len()
-            + known.as_ref().map_or_else(|| size(&traits), |_| 0);
-        room.take(bytes)?;
-        self.bytes += bytes;
-        let traits = known.unwrap_or_else(|| traits.into());
+        let traits = known.unwrap_or_else(|| {
+            self.bytes += size(&traits);
+            traits.into()
+        });
         self.traits.insert(Arc::clone(&traits));
         self.nodes.push(NodeRecord { name, traits });
         Ok(())
     }
-
-    fn append(&mut self, page: Self) {
-        self.nodes.extend(page.nodes);
-        self.traits.extend(page.traits);
-        self.bytes += page.bytes;
-    }
 }
 
+fn traits(node: &WireNode) -> NodeTraits {
+    let mut traits = NodeTraits::default();
+    for NodeLabel { key, value } in &node.metadata.labels {
+        traits.note_label(key, value);
+    }
+    for NodeAnnotation { key } in &node.metadata.annotations {
+        traits.note_annotation(key);
+    }
+    for condition in &node.status.conditions {
+        traits.note_condition(NodeCondition {
+            kind: &*condition.kind,
+            status: &*condition.status,
+            reason: &*condition.reason,
+        });
+    }
+    traits
+}
+
+/// The bytes that these take.
 fn size(traits: &NodeTraits) -> usize {
-    let pool = traits.pool.iter().map(String::len);
-    let conditions = traits
-        .conditions
+    let NodeTraits {
+        pool, conditions, ..
+    } = traits;
+    let texts = conditions
         .iter()
-        .map(|condition| condition.kind.len() + condition.status.len() + condition.reason.len());
-    size_of::<NodeTraits>()
-        + traits.conditions.capacity() * size_of::<NodeCondition>()
-        + pool.chain(conditions).sum::<usize>()
+        .flat_map(|one| [&one.kind, &one.status, &one.reason]);
+    let texts = texts.chain(pool).map(String::len);
+    size_of::<NodeTraits>() + size_of_val(&**conditions) + texts.sum::<usize>()
 }

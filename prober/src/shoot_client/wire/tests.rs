@@ -45,8 +45,7 @@ fn wire(words: &str) -> Vec<u8> {
 fn read<'a, L: ItemList>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Page<L>, DecodeError> {
-    let room = ListRoom::after(&L::default());
-    let mut reader = ListReader::new(0, &room);
+    let mut reader = ListReader::new(L::default());
     for piece in pieces {
         reader.feed(piece)?;
     }
@@ -77,10 +76,11 @@ fn list(kind: &str, fields: &[u8]) -> Vec<u8> {
     encoded::envelope("v1", kind, &[&wire("1{2'7'}"), fields].concat())
 }
 
+/// Fields that nobody reads: of eight and of four bytes, a number of 64 bits, a group.
+const UNKNOWN: &str = "#e9050102030405060708 #ed0501020304 #f805ffffffffffffffffff01 #eb050801ec05 90:-5 91'new' 92{1'deep'} 300:1";
+
 #[test]
 fn however_a_lease_is_written_what_matters_is_read() {
-    // With fields of eight and of four bytes, and a number of 64 bits.
-    let unknown = "#e9050102030405060708 #ed0501020304 #18ffffffffffffffffff01 90:-5 91'new' 92{1'deep'} 300:1";
     // A Lease has metadata (name 1, namespace 3) and spec (holder 1, duration 2, acquireTime 3,
     // renewTime 4, transitions 5).
     for (written, expected) in [
@@ -88,6 +88,10 @@ fn however_a_lease_is_written_what_matters_is_read() {
         (
             "2{1{1'a' 3'kube-node-lease' 7:3} 2{1'a' 2:40 3{1:1} 4{1:1772366407 2:123456000} 5:1}}",
             "a 40 1772366407123456000, then late",
+        ),
+        (
+            "2{UNKNOWN 1{1'a' UNKNOWN} UNKNOWN 2{2:40 4{1:5 UNKNOWN} UNKNOWN}}",
+            "a 40 5000000000, then late",
         ),
         // Nothing is left of the one before.
         (
@@ -97,7 +101,7 @@ fn however_a_lease_is_written_what_matters_is_read() {
         // Go's zero time is empty and stands for none.
         (
             "2{1{1'a'} 2{4{}}} 2{1{1'a'} 2{4{1:0 2:0}}} 2{1{1'a'} 2{4{90:0}}}",
-            "a - -, a - 0, a - 0, then late",
+            "a - -, a - 0, a - -, then late",
         ),
         // What comes twice is merged, and the last one counts.
         (
@@ -105,7 +109,10 @@ fn however_a_lease_is_written_what_matters_is_read() {
             "last 40 7000000006, then last",
         ),
     ] {
-        let fields = wire(&format!("1{{3'late'}} {unknown} {written}"));
+        let fields = wire(&format!(
+            "1{{3'late'}} 91'new' {}",
+            written.replace("UNKNOWN", UNKNOWN)
+        ));
         assert_eq!(
             leases(&list("LeaseList", &fields)).expect(written),
             expected
@@ -154,13 +161,14 @@ fn of_a_node_what_makes_it_count_is_read_and_kept_once() {
         ("n2", &NodeTraits::default())
     );
     assert!(Arc::ptr_eq(&first.traits, &last.traits));
-    assert!(info.bytes_max < 4000, "{info:?}");
+    assert!(info.bytes_current < 4000, "{info:?}");
+    // One item, as it came, and its longest text.
+    assert!(info.bytes_max < 3 << 20, "{info:?}");
 }
 
 #[test]
 fn what_is_no_protobuf_is_refused_by_its_content_type() {
-    let room = ListRoom::after(&LeaseList::default());
-    let reader = ListReader::<LeaseList>::new(0, &room);
+    let reader = ListReader::new(LeaseList::default());
     let refused = |content_type| {
         reader
             .check_content_type(content_type)
@@ -177,27 +185,31 @@ fn what_is_no_protobuf_is_refused_by_its_content_type() {
     assert!(long.len() < 500, "{long}");
 }
 
-/// Fields of lists that are refused: field 0, a group, wire type 6 and a field number of 33 bits
-/// are no keys, and numbers have neither 11 bytes nor 65 bits.
+/// Fields of lists that are refused: of a list and its envelope none is a number, field 0, wire type 6
+/// and a field number of 33 bits are no keys, and numbers have neither 11 bytes nor 65 bits.
 const BROKEN_LISTS: &str = r#"
-    2{1{1'odd'} 2{4{1:9223372036854775807}}} is RenewTime("odd")
-    2{1{1'odd'} 2{4{1:-9223372036854775808}}} is RenewTime("odd")
-    2{1{1'odd'} 2{4{1:0 2:-1}}} is RenewTime("odd")
-    2{1{1'odd'} 2{4{1:0 2:2000000000}}} is RenewTime("odd")
-    LONG is LongText
-    1{2''} is NoResourceVersion
-    2:5 is Protobuf(WireType)
-    2{2{2'40'}} is Protobuf(WireType)
-    2{2{4:40}} is Protobuf(WireType)
-    2{1{#0a01ff}} is Protobuf(Text)
-    #0001 is Protobuf(Key)
-    #1b1c is Protobuf(Key)
-    #1e00 is Protobuf(Key)
-    #f8ffffffff0100 is Protobuf(Key)
-    #18ffffffffffffffffffff01 is Protobuf(Number)
-    #18ffffffffffffffffff02 is Protobuf(Number)
-    #18ff is Protobuf(Cut)
-    #1d010203 is Protobuf(Cut)
+    2{1{1'odd'} 2{4{1:9223372036854775807}}} is renewTime of lease "odd" is not a point in time
+    2{1{1'odd'} 2{4{1:-9223372036854775808}}} is renewTime of lease "odd" is not a point in time
+    2{1{1'odd'} 2{4{1:0 2:-1}}} is renewTime of lease "odd" is not a point in time
+    2{1{1'odd'} 2{4{1:0 2:2000000000}}} is renewTime of lease "odd" is not a point in time
+    LONG is the list has more than 20000 items, 1048576 bytes to be held, or 1024 bytes of a text
+    1{2''} is the list has no resourceVersion
+    2:5 is invalid wire type: Varint (expected LengthDelimited)
+    90:5 is invalid wire type: Varint (expected LengthDelimited)
+    #1b1c is invalid wire type: StartGroup (expected LengthDelimited)
+    #0001 is invalid tag value: 0
+    #1e00 is invalid wire type value: 6
+    #f8ffffffff0100 is invalid key value: 68719476728
+    #92ffffffffffffffffffff01 is invalid varint
+    2{2{2'40'}} is LeaseSpec.duration_seconds: WireLease.spec: invalid wire type: LengthDelimited (expected Varint)
+    2{2{4:40}} is LeaseSpec.renew_time: WireLease.spec: invalid wire type: Varint (expected LengthDelimited)
+    2{1{#0a01ff}} is LeaseMeta.name: WireLease.metadata: invalid string value: data is not UTF-8 encoded
+    2{#1a0501} is buffer underflow
+    2{#1b08} is invalid varint
+    2{#18ffffffffffffffffffff01} is invalid varint
+    2{#18ffffffffffffffffff02} is invalid varint
+    2{#18ff} is invalid varint
+    2{#1d010203} is buffer underflow
 "#;
 
 #[test]
@@ -211,23 +223,25 @@ fn what_is_no_list_of_leases_is_an_error_that_says_why() {
     let then = |fields: &str| [&*empty, &*wire(fields)].concat();
     for (body, expected) in [
         (b"{\"kind\":\"LeaseList\"}".to_vec(), "Magic"),
-        (b"k8s".to_vec(), "Magic"),
+        (b"k8s".to_vec(), "Cut"),
+        (vec![], "Cut"),
         (list("NodeList", &[]), &of_kind("NodeList")),
         (list(&long[..1000], &[]), &of_kind(&long[..80])),
         (no_kind.clone(), &of_kind("")),
-        // No API server writes it there.
         ([no_kind, wire("1{2'LeaseList'}")].concat(), &of_kind("")),
-        (then("1{2'PodList'}"), &of_kind("PodList")),
-        (then("2{1{2'7'}}"), "Protobuf(Repeated)"),
-        (then("2{}"), "Protobuf(Repeated)"),
+        // A list has its kind before it, also a second one.
+        (then("2{1{2'7'}}"), &of_kind("")),
+        (then("2{}"), &of_kind("")),
         (
             encoded::envelope("v1", "LeaseList", &[]),
             "NoResourceVersion",
         ),
+        // An item that ends behind its list.
         (
-            list("LeaseList", &wire("2{}").repeat(20_001)),
-            "TooManyItems",
+            [&*list("LeaseList", &wire("#1202")), &*wire("#0000")].concat(),
+            "Cut",
         ),
+        (list("LeaseList", &wire("2{}").repeat(20_001)), "TooLarge"),
     ] {
         let error = leases(&body).expect_err(expected);
         assert_eq!(format!("{error:?}"), expected);
@@ -238,8 +252,13 @@ fn what_is_no_list_of_leases_is_an_error_that_says_why() {
         .filter_map(|row| row.trim().split_once(" is "))
     {
         let fields = fields.replace("LONG", &long_name);
-        let error = leases(&list("LeaseList", &wire(&fields))).expect_err(&fields);
-        assert_eq!(format!("{error:?}"), expected, "{fields}");
+        // With as much behind it as the longest head of a field.
+        let body = list(
+            "LeaseList",
+            &[wire(&fields), wire("91'01234567890123456789'")].concat(),
+        );
+        let error = leases(&body).expect_err(&fields).to_string();
+        assert!(error.ends_with(expected), "{fields}: {error}");
     }
     let most = [
         wire(&format!("2{{1{{1'{}'}}}}", &long[1..])),
@@ -276,13 +295,38 @@ fn a_length_beyond_the_body_is_an_error_and_no_allocation() {
     }
 }
 
+/// Its items know whether they are decoded alone.
+#[derive(Clone, Default)]
+struct Alone(Vec<bool>);
+
+impl ItemList for Alone {
+    const KIND: &'static str = "NodeList";
+
+    type Item = TypeMeta;
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn add(&mut self, _item: &mut TypeMeta, _to_come: usize) -> Result<(), DecodeError> {
+        self.0.push(LARGE_ITEM.is_locked());
+        Ok(())
+    }
+}
+
 #[test]
-fn two_attempts_at_a_page_share_what_may_be_kept() {
-    let named = wire(&format!("2{{1{{1'{}'}}}}", "x".repeat(1000)));
-    let list = list("LeaseList", &named.repeat(600));
-    let room = ListRoom::after(&LeaseList::default());
-    let mut readers = [0, 0].map(|expected| ListReader::<LeaseList>::new(expected, &room));
-    let [first, second] = &mut readers;
-    first.feed(&list).expect("600 kB");
-    assert!(matches!(second.feed(&list), Err(DecodeError::TooMuch)));
+fn a_forged_item_takes_bounded_memory_and_is_decoded_alone() {
+    let conditions = field(3, &wire("4{}").repeat(500_000));
+    let list = list("NodeList", &field(2, &conditions));
+    let mut page = None;
+    let info = allocation_counter::measure(|| page = read::<NodeList>(list.chunks(2000)).ok());
+    assert_eq!(page.expect("a page").items.count(), 1);
+    assert!(info.bytes_max < 60 << 20, "{info:?}");
+    assert!(info.bytes_current < 1000, "{info:?}");
+    let page = read::<Alone>([&*list]).expect("a page");
+    assert_eq!(page.items.0, [true]);
 }
