@@ -42,7 +42,7 @@ pub struct AgentArgs {
     pub config_file: PathBuf,
     /// The kubeconfig of the seed. Without it: the file named by $KUBECONFIG, the service account of
     /// the pod, ~/.kube/config
-    #[arg(long, value_name = "path")]
+    #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>)]
     pub kubeconfig: Option<PathBuf>,
     /// Writes per second with which the prober restores, on average; protective writes and all else
     /// are not limited, nor is the weeder. 0 means the default

@@ -43,7 +43,7 @@ pub fn registry() -> Registry {
     register_metric(
         &mut registry,
         "dwd_log_lines_dropped",
-        "Lines of the log that were not written: beyond 100 equal ones in a second, or because the log was not read.",
+        "Lines of the log that were not written, because too many waited for whoever reads it.",
         || Some(ConstCounter::new(dropped_lines())),
     );
     let build = Family::<Vec<(&str, String)>, Gauge>::default();

@@ -83,9 +83,9 @@ fn bare_host(url: &Uri) -> &str {
 /// Has the kernel tell a quiet watch from a dead one, as nobody else can over HTTP/1.1.
 fn kept_alive<R>(mut tcp: HttpConnector<R>, limit: Duration) -> HttpConnector<R> {
     tcp.enforce_http(false);
-    // Each address of a name gets an equal part of it, so that one which swallows everything leaves
-    // time for the next.
-    tcp.set_connect_timeout(Some(limit));
+    // The rest is for TLS: whoever waits for a protective write tries again after 5 s. Each address
+    // of a name gets an equal part, so that one which swallows everything leaves time for the next.
+    tcp.set_connect_timeout(Some(limit.min(CONNECT_TIMEOUT)));
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEPALIVE_IDLE));
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));

@@ -35,8 +35,10 @@ const DEFAULTS: &str = r#"AgentArgs {
 
 #[test]
 fn without_flags_the_defaults_of_the_reference_hold() {
-    let args = args("--config-file=x").expect("no more is required");
-    assert_eq!(format!("{args:#?}"), DEFAULTS);
+    let read = args("--config-file=x").expect("no more is required");
+    assert_eq!(format!("{read:#?}"), DEFAULTS);
+    // As a chart renders it that has no such value.
+    assert!(args("--config-file=x --kubeconfig=").is_ok());
 }
 
 #[test]

@@ -72,15 +72,19 @@ struct CurrentClient {
     since: Instant,
     /// Set when a request of this very client was given up.
     given_up: AtomicBool,
-    /// Set when one had no answer, or its credentials were not accepted.
-    failed: AtomicBool,
+    /// Set when one on this route had no answer, or its credentials were not accepted.
+    failed: Arc<AtomicBool>,
 }
 
 impl CurrentClient {
-    /// Leaves out kube's log line for each failed request: whoever asked says what failed. Leaves
-    /// out its repetitions, too: the caller decides when to retry, since a watch, a scaling and an
-    /// election differ in it.
     fn new(route: Arc<Route>, dialer: &Dialer) -> Arc<Self> {
+        Self::on(route, Arc::default(), dialer)
+    }
+
+    /// A client with connections of its own, on a route that may be known to fail. Leaves out kube's
+    /// log line for each failed request: whoever asked says what failed. Leaves out its repetitions,
+    /// too: the caller decides when to retry, since a watch, a scaling and an election differ in it.
+    fn on(route: Arc<Route>, failed: Arc<AtomicBool>, dialer: &Dialer) -> Arc<Self> {
         let mut connector = TimeoutConnector::new(route.connector(dialer, CONNECT_TIMEOUT));
         connector.set_read_timeout(Some(READ_TIMEOUT));
         connector.set_write_timeout(Some(READ_TIMEOUT));
@@ -90,7 +94,7 @@ impl CurrentClient {
             route,
             since: Instant::now(),
             given_up: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
+            failed,
         })
     }
 
@@ -237,7 +241,8 @@ impl Connections {
             });
             *current = CurrentClient::new(route, &self.dialer);
         } else if current.given_up.load(Ordering::Relaxed) {
-            *current = CurrentClient::new(Arc::clone(&current.route), &self.dialer);
+            let failed = Arc::clone(&current.failed);
+            *current = CurrentClient::on(Arc::clone(&current.route), failed, &self.dialer);
         }
         Arc::clone(&current)
     }

@@ -7,6 +7,9 @@ use secrecy::ExposeSecret;
 
 use super::unusable::Unusable;
 
+/// A URL that kube can read, in the place of a proxy's.
+const NO_PROXY: &str = "http://none";
+
 /// Has no `Debug`: it holds credentials.
 pub struct Server {
     pub config: Config,
@@ -20,12 +23,25 @@ impl Server {
     ///
     /// # Errors
     /// If a field cannot be used.
-    pub fn of(kubeconfig: Kubeconfig, schemes: &[&str]) -> Result<Self, Unusable> {
+    pub fn of(mut kubeconfig: Kubeconfig, schemes: &[&str]) -> Result<Self, Unusable> {
         let (cluster, _) = current(&kubeconfig);
         let proxy = cluster.and_then(|cluster| cluster.proxy_url.as_deref());
         let proxy = proxy.filter(|url| !url.is_empty());
         let proxy = proxy.map(proxy_at).transpose()?;
+        for cluster in &mut kubeconfig.clusters {
+            if let Some(cluster) = &mut cluster.cluster {
+                // Else kube reads the environment's.
+                cluster.proxy_url = Some(NO_PROXY.to_owned());
+                cluster
+                    .certificate_authority
+                    .take_if(|path| path.is_empty());
+            }
+        }
+        for user in &mut kubeconfig.auth_infos {
+            user.auth_info.iter_mut().for_each(drop_empty);
+        }
         let mut config = Config::try_from(kubeconfig)?;
+        config.proxy_url = None;
         let server = &config.cluster_url;
         if !server
             .scheme_str()
@@ -103,6 +119,22 @@ fn proxy_at(url: &str) -> Result<Intercept, Unusable> {
     proxy
         .filter(is_http)
         .ok_or_else(|| Unusable::new("cluster.proxy-url", problem))
+}
+
+/// An empty text is none, as in client-go: a template may have left it.
+fn drop_empty(user: &mut AuthInfo) {
+    for text in [
+        &mut user.username,
+        &mut user.token_file,
+        &mut user.client_certificate,
+        &mut user.client_certificate_data,
+        &mut user.client_key,
+    ] {
+        text.take_if(|text| text.is_empty());
+    }
+    for secret in [&mut user.password, &mut user.client_key_data] {
+        secret.take_if(|secret| secret.expose_secret().is_empty());
+    }
 }
 
 /// Blanks around a token, such as the line break at the end of a file, are none of it. kube takes

@@ -28,7 +28,6 @@ impl From<KubeconfigError> for Unusable {
             Error::LoadClusterOfContext(_) => Self::new("context.cluster", NOTHING),
             Error::MissingClusterUrl => Self::new("cluster.server", "is missing"),
             Error::ParseClusterUrl(_) => Self::new("cluster.server", "is not a URL"),
-            Error::ParseProxyUrl(_) => Self::new("HTTPS_PROXY", "is not a URL"),
             Error::LoadCertificateAuthority(error) => {
                 Self::new("cluster.certificate-authority", unread(&error))
             }

@@ -109,7 +109,8 @@ impl Site {
         let name = format!("{deployment}-{number}");
         pod["metadata"]["name"] = name.as_str().into();
         pod["spec"]["nodeName"] = "pages".into();
-        pod["spec"]["containers"][0]["args"] = json!([format!("--health-bind-addr=:{port}")]);
+        let port: u16 = port.parse()?;
+        pod["spec"]["containers"][0]["ports"] = json!([{"name": "health", "containerPort": port}]);
         let path = format!("/api/v1/namespaces/garden/pods/{name}");
         let api = self.seed.api();
         api.delete(&path).await?;

@@ -30,8 +30,20 @@ fn wrong(text: &str) -> String {
 
 #[test]
 fn gardeners_kubeconfig_is_understood() {
-    let cluster = [SERVER, CA, "insecure-skip-tls-verify: false"];
-    let text = kubeconfig(&cluster, &["token: \"s3cr3t\\n\""]);
+    let cluster = [
+        SERVER,
+        CA,
+        "insecure-skip-tls-verify: false",
+        "certificate-authority: ''",
+        "proxy-url: ''",
+        "tls-server-name: ''",
+    ];
+    // What a template left empty is none.
+    let mut user = vec!["token: \"s3cr3t\\n\""];
+    user.extend(["username: ''", "password: ''", "tokenFile: ''"]);
+    user.extend(["client-certificate: ''", "client-certificate-data: ''"]);
+    user.extend(["client-key: ''", "client-key-data: ''"]);
+    let text = kubeconfig(&cluster, &user);
     let server = shoot_server(text.as_bytes()).expect("it can be used");
     let url = "https://kube-apiserver.shoot--p--s.svc/";
     assert_eq!(server.config.cluster_url.to_string(), url);
