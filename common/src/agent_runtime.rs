@@ -75,11 +75,7 @@ impl AgentRuntime {
     ) -> anyhow::Result<Self> {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
-        let choice = KubeconfigChoice::path(
-            args.kubeconfig
-                .as_deref()
-                .filter(|path| !path.as_os_str().is_empty()),
-        );
+        let choice = KubeconfigChoice::path(args.kubeconfig.as_deref());
         let client = seed_client::connect(dialer, choice, &requests)
             .await
             .context("no access to the seed")?;

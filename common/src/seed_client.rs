@@ -47,8 +47,9 @@ pub struct KubeconfigChoice {
 }
 
 impl KubeconfigChoice {
-    /// The current context of a kubeconfig.
+    /// The current context of a kubeconfig. An empty path is none.
     pub fn path(path: Option<&Path>) -> Self {
+        let path = path.filter(|path| !path.as_os_str().is_empty());
         Self {
             path: path.map(Path::to_owned),
             context: None,

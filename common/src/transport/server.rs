@@ -32,9 +32,12 @@ impl Server {
             if let Some(cluster) = &mut cluster.cluster {
                 // Else kube reads the environment's.
                 cluster.proxy_url = Some(NO_PROXY.to_owned());
-                cluster
-                    .certificate_authority
-                    .take_if(|path| path.is_empty());
+                for text in [
+                    &mut cluster.certificate_authority,
+                    &mut cluster.tls_server_name,
+                ] {
+                    text.take_if(|text| text.is_empty());
+                }
             }
         }
         for user in &mut kubeconfig.auth_infos {
@@ -57,7 +60,6 @@ impl Server {
             let problem = "holds no certificate in PEM";
             return Err(Unusable::new("cluster.certificate-authority-data", problem));
         }
-        config.tls_server_name.take_if(|name| name.is_empty());
         trim_token(&mut config.auth_info)?;
         Ok(Self { config, proxy })
     }
