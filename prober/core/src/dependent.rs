@@ -1,254 +1,206 @@
-//! One dependent: its state as known from the seed's view, a read, or the response to one of our
-//! writes, and its progress in the running scaling.
+//! One dependent: the object as it is known, and what this replica has done about it since the
+//! verdict turned.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 
 use super::moment::Moment;
+use super::object_view::ObjectView;
+use super::plan::Direction;
 use super::refusal::Refusal;
 use super::replicas::{DependentState, Observed, PlannedWrite};
-use super::retry::ScalingBackoff;
-use super::step::{Stage, Step};
 use crate::config::{Dependent, DependentId, ResourceRef};
-use crate::shoot::Waits;
+use crate::shoot::{Reason, Waits};
 
-/// Maximum lag of a view behind the newest observed state: a silent watch is closed after four
-/// minutes, and its state counts for one more. A state that is still older after that comes from a
-/// seed restored from a backup.
-const LONGEST_LAG: TimeDelta = TimeDelta::minutes(5);
-
-/// A state, and when it was first observed.
-type FirstSeen = (Arc<Observed>, Moment);
+/// Time after which a protective request is retried on another connection: the connect timeout, and
+/// half of the 10 s (one renewal interval) that lie at most between the verdict and the first node
+/// being marked Unknown. Later attempts get more time in case the API server is merely slow. If the
+/// write succeeded without a response, the next one conflicts, since it names an outdated version.
+const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
+/// The shortest time between two writes of a standby, and of a leader where others keep undoing it,
+/// so that nobody is fought once a second.
+const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
+/// The same for a leader at first.
+const AGAIN_SOON: TimeDelta = TimeDelta::seconds(1);
+/// A write that follows another one within this time was undone.
+const UNDONE_WITHIN: TimeDelta = TimeDelta::minutes(1);
+/// Writes that were undone in a row from which on others keep writing.
+pub(crate) const UNDONE_OFTEN: u32 = 3;
 
 #[derive(Clone, Debug)]
 pub struct DependentRecord {
     pub resource: ResourceRef,
-    state: DependentState,
-    /// Newest observed state. A view may lag behind the response to a write.
-    newest: Option<FirstSeen>,
-    /// Last known state before the API server returned 404, and when.
-    gone: Option<FirstSeen>,
-    /// True if the marker was observed since the resource was last up without it.
-    was_held_down: bool,
-    /// Time at which this state was first observed.
-    since: Option<Moment>,
-    /// Requirement that the next write waits for.
+    pub(crate) view: ObjectView,
+    /// Time at which its level was opened in this course.
+    pub(crate) open: Option<Moment>,
+    /// True if it was at 0 in this course.
+    pub(crate) was_down: bool,
+    /// The last write that is not known to be made: under way, or without an answer.
+    pub(crate) sent: Option<Sent>,
+    /// The last write of this replica in this course.
+    pub(crate) written: Option<Moment>,
+    /// How many in a row followed another one within a minute.
+    pub(crate) repeats: u32,
+    /// Failed attempts in a row, and the end of the back-off after the last one.
+    pub(crate) failures: u32,
+    pub(crate) again_at: Moment,
     pub(crate) waits: Option<Waits>,
-    /// Set while scaling it fails.
-    backoff: Option<ScalingBackoff>,
-    /// Time of this replica's last write as a standby, until its own verdict changes.
-    pub(crate) written_as_standby: Option<Moment>,
-    pub(crate) step: Step,
+    /// Reason that was reported last.
+    pub(crate) said: Option<Reason>,
+    /// Write that a dry run would make.
+    pub(crate) intended: Option<PlannedWrite>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub change: PlannedWrite,
+    pub direction: Direction,
+    /// Time at which it was this replica's turn.
+    pub due: Moment,
+    pub at: Moment,
+    /// False once it has failed without an answer, or was cancelled: it may have been made.
+    pub is_under_way: bool,
 }
 
 impl DependentRecord {
     pub(crate) fn new(dependent: &Dependent) -> Self {
         Self {
             resource: dependent.resource.clone(),
-            state: DependentState::Unknown,
-            newest: None,
-            gone: None,
-            was_held_down: false,
-            since: None,
+            view: ObjectView::default(),
+            open: None,
+            was_down: false,
+            sent: None,
+            written: None,
+            repeats: 0,
+            failures: 0,
+            again_at: Moment::START,
             waits: None,
-            backoff: None,
-            written_as_standby: None,
-            step: Step::default(),
+            said: None,
+            intended: None,
         }
     }
 
-    /// Applies the state in the view. Returns true if a marker newly appears.
-    pub(crate) fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
-        let before = self.backoff.is_some().then(|| self.state.clone());
-        let marked = self.apply(seen, now);
-        // The change may have removed the cause of the failure.
-        if let Some(backoff) = &mut self.backoff
-            && before.is_some_and(|before| !before.is_same(&self.state))
-        {
-            backoff.again_at = now;
+    /// Applies a state, by [`ObjectView::observe`] or [`ObjectView::read`]. Returns true if a marker
+    /// newly appears. A change may have removed the cause of a failure.
+    pub(crate) fn show(
+        &mut self,
+        apply: fn(&mut ObjectView, DependentState, Moment) -> bool,
+        state: DependentState,
+        now: Moment,
+    ) -> bool {
+        let before = (self.failures > 0).then(|| self.view.state().clone());
+        let marked = apply(&mut self.view, state, now);
+        if before.is_some_and(|before| !before.is_same(self.view.state())) {
+            self.again_at = self.again_at.min(now);
         }
         marked
     }
 
-    fn apply(&mut self, seen: DependentState, now: Moment) -> bool {
-        let DependentState::Present(observed) = seen else {
-            self.state = seen;
-            return false;
-        };
-        let is_recent = |at: Moment| now < at + LONGEST_LAG;
-        if let Some((gone, at)) = &self.gone
-            && is_recent(*at)
-            && gone.is_no_older_than(&observed)
-        {
-            self.state = DependentState::Absent;
-            return false;
-        }
-        if let Some((newest, at)) = &self.newest
-            && is_recent(*at)
-            && observed.is_older_than(newest)
-        {
-            self.state = DependentState::Present(Arc::clone(newest));
-            return false;
-        }
-        self.adopt(observed, now)
-    }
-
-    /// Applies the result of a read, which no view is newer than. Returns true if a marker newly
-    /// appears.
-    pub(crate) fn read(&mut self, read: DependentState, now: Moment) -> bool {
-        if let DependentState::Present(observed) = &read {
-            self.newest
-                .take_if(|(newest, _)| observed.is_older_than(newest));
-        }
-        self.observe(read, now)
-    }
-
-    /// Records the state after one of our writes.
-    pub(crate) fn wrote(&mut self, after: Arc<Observed>, now: Moment) {
-        self.adopt(after, now);
-    }
-
-    /// Records a failure. Returns false for one within the backoff: protection tries more often.
-    pub(crate) fn scaling_failed(&mut self, refusal: &Refusal, now: Moment) -> bool {
-        let backoff = self.backoff.get_or_insert_default();
-        let is_due = backoff.again_at <= now;
-        if is_due {
-            backoff.failed(refusal, now);
-        }
-        is_due
-    }
-
-    /// Begins anew when the verdict has turned.
+    /// Begins anew: the verdict has turned, and what was done about the other one is over.
     pub(crate) fn turn(&mut self) {
-        (self.backoff, self.written_as_standby, self.step.said) = (None, None, None);
+        (self.open, self.was_down, self.said) = (None, false, None);
+        (self.written, self.repeats) = (None, 0);
+        (self.failures, self.again_at) = (0, Moment::START);
+        self.sent.take_if(|sent| !sent.is_under_way);
     }
 
-    /// Records that the target state is reached; see [`Stage::Done`].
-    pub(crate) fn done(&mut self, written: Option<Moment>) {
-        (self.step.stage, self.backoff) = (Stage::Done(written), None);
+    /// Returns the write that had no answer, once it is seen to be made.
+    pub(crate) fn landed(&mut self) -> Option<Sent> {
+        let observed = self.view.observed()?;
+        self.sent
+            .take_if(|sent| !sent.is_under_way && sent.change.is_done(observed))
     }
 
-    /// End of the backoff, or `None` if there is none.
-    pub(crate) fn tried_again_at(&self) -> Option<Moment> {
-        Some(self.backoff.as_ref()?.again_at)
+    pub(crate) fn under_way(&self) -> Option<&Sent> {
+        self.sent.as_ref().filter(|sent| sent.is_under_way)
     }
 
-    /// True if scaling has failed and not succeeded since.
-    pub fn fails(&self) -> bool {
-        self.backoff.is_some() || self.step.retry.has_failed()
+    /// Notes that it was written in this course.
+    pub(crate) fn made(&mut self, now: Moment) {
+        let is_repeated = self
+            .written
+            .is_some_and(|written| now - written < UNDONE_WITHIN);
+        self.repeats = if is_repeated { self.repeats + 1 } else { 0 };
+        self.written = Some(now);
     }
 
-    /// Records that the last known state, `known`, no longer exists.
-    pub(crate) fn is_gone(&mut self, known: Option<Arc<Observed>>, now: Moment) {
-        self.gone = known.map(|known| (known, now));
-        self.state = DependentState::Absent;
-    }
-
-    fn adopt(&mut self, observed: Arc<Observed>, now: Moment) -> bool {
-        let before = self.newest.as_ref().map(|(before, _)| before);
-        let marked =
-            observed.marks.held_down && before.is_none_or(|before| !before.marks.held_down);
-        let stays = before.is_some_and(|before| before.uid == observed.uid)
-            && observed.replicas <= 0
-            && self.was_held_down;
-        self.was_held_down = observed.marks.held_down || stays;
-        if before.is_none_or(|before| !before.is_same_state(&observed)) {
-            self.since = Some(now);
-        }
-        let first_seen = match &self.newest {
-            Some((before, at)) if before.resource_version == observed.resource_version => *at,
-            _ => now,
+    /// Returns when it may be written again after the last write, if there was one.
+    pub(crate) fn again_from(&self, leads: bool) -> Option<Moment> {
+        let pause = match self.repeats {
+            UNDONE_OFTEN.. => AGAIN_AFTER,
+            _ if !leads => AGAIN_AFTER,
+            0 => TimeDelta::zero(),
+            _ => AGAIN_SOON,
         };
-        self.newest = Some((Arc::clone(&observed), first_seen));
-        self.state = DependentState::Present(observed);
-        marked
+        Some(self.written? + pause)
     }
 
-    /// Time at which the current state was first observed; `None` if none ever was.
-    pub(crate) fn since(&self) -> Option<Moment> {
-        self.since
+    /// Returns since when it is its turn, delays apart: its level is open, and it is as it is.
+    pub(crate) fn due(&self) -> Moment {
+        self.open.max(self.view.changed()).unwrap_or(Moment::START)
     }
 
+    /// Time for a write.
+    pub(crate) fn limit(&self, direction: Direction, config: &Dependent) -> Duration {
+        let timeout = direction.info(config).timeout;
+        match direction {
+            Direction::Down => timeout.min(PROTECTIVE_ANSWER * (self.failures + 1)),
+            Direction::Up => timeout,
+        }
+    }
+
+    /// Notes a failed attempt; `is_urgent` in the first seconds of an outage.
+    pub(crate) fn failed(
+        &mut self,
+        direction: Direction,
+        refusal: &Refusal,
+        is_urgent: bool,
+        now: Moment,
+    ) {
+        self.failures = self.failures.saturating_add(1);
+        self.again_at = now + refusal.wait(direction, self.failures, is_urgent);
+    }
+
+    /// True if the last attempt failed.
+    pub fn fails(&self) -> bool {
+        self.failures > 0
+    }
+
+    /// What the next write waits for.
     pub fn waits(&self) -> Option<Waits> {
         self.waits
     }
 
+    /// Write that a dry run would make.
+    pub fn intended(&self) -> Option<&PlannedWrite> {
+        self.intended.as_ref()
+    }
+
+    /// Write that is under way, and when it was sent.
+    pub fn writing(&self) -> Option<(&PlannedWrite, Moment)> {
+        self.under_way().map(|sent| (&sent.change, sent.at))
+    }
+
     pub fn state(&self) -> &DependentState {
-        &self.state
+        self.view.state()
     }
 
     /// State of the resource, if it is known and exists.
     pub fn observed(&self) -> Option<&Arc<Observed>> {
-        match &self.state {
-            DependentState::Present(observed) => Some(observed),
-            _ => None,
-        }
-    }
-
-    fn is(&self, wanted: impl FnOnce(&Observed) -> bool) -> bool {
-        self.observed().is_some_and(|observed| wanted(observed))
+        self.view.observed()
     }
 
     pub fn is_held_down(&self) -> bool {
-        self.is(|observed| observed.marks.held_down)
+        self.view.is_held_down()
     }
 
     /// True if it is at 0 since it was held down, and to be restored; also when the seed's view broke
     /// then. Where somebody removed its marker, `only_held_down` leaves it at 0.
     pub fn stays_held_down(&self, only_held_down: bool) -> bool {
-        let is_marked = |observed: &Observed| observed.marks.held_down || !only_held_down;
-        self.was_held_down
-            && match &self.state {
-                DependentState::Present(observed) => {
-                    observed.replicas <= 0 && !observed.marks.ignored && is_marked(observed)
-                }
-                DependentState::Unknown => true,
-                DependentState::Absent | DependentState::Unscalable(_) => false,
-            }
-    }
-
-    /// Write that is under way, and when it was sent.
-    pub fn writing(&self) -> Option<(&PlannedWrite, Moment)> {
-        match &self.step.stage {
-            Stage::Writing(change, sent) => Some((change, *sent)),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn was_held_down(&self) -> bool {
-        self.was_held_down
-    }
-
-    /// True if a restore must wait for nodes that renew: it is held down, exists, and is managed by
-    /// the prober.
-    pub(crate) fn wants_proof(&self) -> bool {
-        self.was_held_down
-            && match &self.state {
-                DependentState::Present(observed) => !observed.marks.ignored,
-                DependentState::Unknown => true,
-                DependentState::Absent | DependentState::Unscalable(_) => false,
-            }
-    }
-
-    pub(crate) fn has_replicas(&self) -> bool {
-        self.is(|observed| observed.replicas > 0)
-    }
-
-    pub(crate) fn is_ready(&self) -> bool {
-        self.is(|observed| observed.replicas > 0 && observed.ready > 0)
-    }
-
-    /// True if a restore has finished: it is ready, and managed by the prober.
-    pub(crate) fn is_restored(&self) -> bool {
-        self.is_ready() && self.is(|observed| !observed.marks.ignored)
-    }
-
-    /// True if a later level of a scale-down must wait for it: pods are running that will be
-    /// stopped.
-    pub(crate) fn is_going_down(&self) -> bool {
-        self.is(|observed| !observed.marks.ignored && (observed.replicas > 0 || observed.ready > 0))
+        self.view.stays_held_down(only_held_down)
     }
 }
 

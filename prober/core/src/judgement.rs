@@ -16,7 +16,7 @@ use chrono::TimeDelta;
 
 use super::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
 use super::moment::{Moment, RequestTimes};
-use super::plan::{Deadline, ordering_deadline};
+use super::plan::ordering_deadline;
 use super::schedule::verdict_possible;
 use super::verdict::{
     BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter,
@@ -33,6 +33,10 @@ pub struct Rules<'a> {
     pub pool_conditions: &'a PoolConditions,
     /// See [`Criteria::renewed_after`].
     pub renewed_after: Option<Moment>,
+    /// Time at which the verdict fell, if that was "down".
+    pub down_since: Option<Moment>,
+    /// Time for which nodes that were listed will do while all leases are expired.
+    pub nodes_good_for: TimeDelta,
 }
 
 /// Result of a probe.
@@ -55,7 +59,33 @@ pub struct Finding {
     pub nodes_known: bool,
     /// Earliest moment of a "down" if nothing is renewed from now on.
     pub verdict_possible: Option<Moment>,
-    pub ordering_deadline: Deadline,
+    /// See [`ordering_deadline`].
+    pub ordering_deadline: Moment,
+}
+
+impl Finding {
+    /// A verdict that somebody else has found, without a probe: nothing is to be won by haste.
+    pub(crate) fn decreed(verdict: Verdict, grace: Grace, now: Moment) -> Self {
+        Self {
+            verdict,
+            holds_for_proof: false,
+            judged_at: now,
+            tally: Tally::default(),
+            skewed: 0,
+            fraction: 0.0,
+            grace,
+            criteria: Criteria {
+                now,
+                answering: now,
+                renewed_after: None,
+                grace,
+            },
+            excluded: BTreeMap::new(),
+            nodes_known: false,
+            verdict_possible: None,
+            ordering_deadline: Moment::NEVER,
+        }
+    }
 }
 
 /// A lease that counts, as it was when the leases were listed.
@@ -75,6 +105,8 @@ pub struct Judge {
     machines: Arc<BackedNodes>,
     /// The nodes as listed last, and for which probe; kept while they matter.
     nodes: Option<(RequestTimes, Vec<NodeRecord>)>,
+    /// Time for which they will do.
+    nodes_good_for: TimeDelta,
     last: Option<RequestTimes>,
     /// The first probe after any time in which the API server may have been away.
     answering: Moment,
@@ -98,19 +130,11 @@ impl Judge {
         self.last = Some(times);
     }
 
-    /// Applies the Machines. Returns whether they have changed.
-    pub fn set_machines(&mut self, machines: Arc<BackedNodes>) -> bool {
-        let changed = self.machines != machines;
+    pub fn set_machines(&mut self, machines: Arc<BackedNodes>) {
         if !Arc::ptr_eq(&self.machines, &machines) {
             self.leases.share_names(|name| machines.name(name));
         }
         self.machines = machines;
-        changed
-    }
-
-    /// True if leases were listed.
-    pub(crate) fn has_leases(&self) -> bool {
-        self.last.is_some()
     }
 
     /// Applies the nodes that were listed after the last leases.
@@ -123,39 +147,31 @@ impl Judge {
         self.nodes = self.last.map(|times| (times, nodes));
     }
 
-    /// True if the nodes are to be listed before the last probe is judged. Those of an earlier
-    /// probe that was sent since `good_since` do while every lease that Machines allow is expired:
-    /// then no node can change the verdict but by being counted or not. For half a beat they
-    /// also do while no lease is seen to change: probes that follow each other closely would
-    /// list them again and again, just when all shoots of a seed may do so. What else changes of a
-    /// node is then noticed that much later. What is known of the nodes is forgotten when they do
-    /// not matter.
-    pub fn wants_nodes(
-        &mut self,
-        rules: &Rules<'_>,
-        settled: bool,
-        good_since: Option<Moment>,
-    ) -> bool {
+    /// True if the last probe cannot be judged without the nodes, which are to be listed. Those that
+    /// were listed before do for half a beat, and for longer while every lease that Machines allow
+    /// is expired: then no node can change the verdict but by being counted or not. What else
+    /// changes of a node is noticed that much later. They are forgotten when they do not matter;
+    /// `settled` means that a scale-up would find nothing to do.
+    pub fn lacks_nodes(&mut self, rules: &Rules<'_>, settled: bool) -> bool {
         let by = self.criteria(rules);
-        let candidates = Candidates::by_machines(&self.leases, &self.machines);
-        let allowed = candidates.tally(by);
+        let allowed = Candidates::by_machines(&self.leases, &self.machines).tally(by);
         if self.has_moved_away(by) || !nodes_matter(allowed, settled) {
             self.nodes = None;
             return false;
         }
-        let unrenewed_since = |listed: &RequestTimes| {
-            let mut clocks = candidates.clocks();
-            by.now - listed.sent < by.grace.recovery_gap()
-                && clocks.all(|clock| !clock.changed_since(listed.received))
+        self.nodes_good_for = if allowed.expired == allowed.candidates {
+            rules.nodes_good_for
+        } else {
+            by.grace.recovery_gap()
         };
-        let good = |listed: &RequestTimes| {
-            good_since.is_some_and(|since| listed.sent >= since)
-                && (allowed.expired == allowed.candidates || unrenewed_since(listed))
-        };
-        !self
-            .nodes
+        !self.knows_nodes(by.now)
+    }
+
+    /// True if the nodes were listed lately.
+    pub(crate) fn knows_nodes(&self, now: Moment) -> bool {
+        self.nodes
             .as_ref()
-            .is_some_and(|(listed, _)| listed.sent == self.judged_at() || good(listed))
+            .is_some_and(|(listed, _)| now - listed.sent < self.nodes_good_for)
     }
 
     pub fn judge(&self, rules: &Rules<'_>) -> Finding {
@@ -199,7 +215,10 @@ impl Judge {
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, by),
             ordering_deadline: ordering_deadline(
                 clocks,
-                self.last.map_or(now, |times| times.received),
+                rules
+                    .down_since
+                    .or(self.last.map(|times| times.received))
+                    .unwrap_or(now),
                 grace,
             ),
         }

@@ -281,11 +281,6 @@ impl LeaseClock {
         }
     }
 
-    /// True if the renew time was first observed by a probe after the one received at `received`.
-    pub(crate) fn changed_since(&self, received: Moment) -> bool {
-        self.seen > received
-    }
-
     /// Lag of the node's clock behind ours (negative: ahead) beyond the beat and the tolerance;
     /// zero if the clocks agree.
     pub fn skew(&self, grace: Grace) -> TimeDelta {

@@ -10,16 +10,14 @@ pub mod judgement;
 pub mod lease;
 pub mod lifecycle;
 pub mod moment;
+mod object_view;
 pub mod options;
 pub mod plan;
 pub mod refusal;
 pub mod replicas;
-mod retry;
-mod scaling;
 mod schedule;
 pub mod shoot;
 mod sorted;
-mod step;
 pub mod template;
 pub mod verdict;
 

@@ -11,6 +11,8 @@ pub struct Moment(i64);
 
 impl Moment {
     pub const START: Self = Self(0);
+    /// Later than any other.
+    pub const NEVER: Self = Self(i64::MAX);
 
     pub const fn since_start(span: TimeDelta) -> Self {
         Self(nanoseconds(span))

@@ -1,7 +1,7 @@
 //! The order in which dependents are scaled.
 
 use std::collections::BTreeMap;
-use std::ops::Index;
+use std::ops::{Index, IndexMut};
 
 use chrono::TimeDelta;
 use strum::{IntoStaticStr, VariantNames};
@@ -35,6 +35,15 @@ impl<T> Index<Direction> for ByDirection<T> {
     }
 }
 
+impl<T> IndexMut<Direction> for ByDirection<T> {
+    fn index_mut(&mut self, direction: Direction) -> &mut T {
+        match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        }
+    }
+}
+
 impl Direction {
     pub fn info(self, dependent: &Dependent) -> &ScaleInfo {
         match self {
@@ -62,56 +71,20 @@ pub(crate) fn levels(
 /// time to end.
 const HEAD_START: TimeDelta = TimeDelta::seconds(3);
 
-/// Ordering deadline: a later level of a scale-down waits for an earlier one no longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deadline {
-    Passed,
-    At(Moment),
-    /// Nothing is to be won by haste.
-    Never,
-}
-
-impl Deadline {
-    pub(crate) fn has_passed(self, now: Moment) -> bool {
-        match self {
-            Self::Passed => true,
-            Self::At(deadline) => deadline <= now,
-            Self::Never => false,
-        }
-    }
-
-    pub(crate) fn moment(self) -> Option<Moment> {
-        match self {
-            Self::At(deadline) => Some(deadline),
-            Self::Passed | Self::Never => None,
-        }
-    }
-
-    /// Returns the moment, or the deadline if that is earlier; `now` if it has passed.
-    pub(crate) fn limit(self, moment: Moment, now: Moment) -> Moment {
-        match self {
-            Self::Passed => now,
-            Self::At(deadline) => moment.min(deadline).max(now),
-            Self::Never => moment,
-        }
-    }
-}
-
-/// Returns the ordering deadline: shortly before the oldest candidate that has not yet reached its
-/// full grace does. When all have reached it nothing waits any more.
+/// Returns the ordering deadline, after which a level of a scale-down waits for no other: shortly
+/// before the first candidate reaches its full grace that had not reached it at `since`. It is past
+/// if all had.
 pub(crate) fn ordering_deadline<'a>(
     candidates: impl IntoIterator<Item = &'a LeaseClock>,
-    now: Moment,
+    since: Moment,
     grace: Grace,
-) -> Deadline {
+) -> Moment {
     let end = candidates
         .into_iter()
         .map(|clock| clock.renewed(grace) + grace.period())
-        .filter(|&end| end > now)
+        .filter(|&end| end > since)
         .min();
-    end.map_or(Deadline::Passed, |end| {
-        Deadline::At(end - grace.scaled(HEAD_START))
-    })
+    end.map_or(Moment::START, |end| end - grace.scaled(HEAD_START))
 }
 
 #[cfg(test)]

@@ -34,17 +34,17 @@ impl Observed {
         (&self.uid, self.replicas, &self.marks) == (&other.uid, other.replicas, &other.marks)
     }
 
-    /// True if `other` is the same resource in a state that is not newer.
+    /// True if `other` is not newer: an earlier resource of the name, or the same one in a state that
+    /// is no later.
     pub(crate) fn is_no_older_than(&self, other: &Self) -> bool {
-        self.uid == other.uid && !self.is_older_than(other)
+        other.is_older_than(self) || self.uid == other.uid && !self.is_older_than(other)
     }
 
-    /// True if this is certainly an older state of the resource than `other`. Kubernetes' storage
-    /// numbers its versions in ascending order.
+    /// True if this is certainly an older state than `other` of what has this name, or had it.
+    /// Kubernetes' storage numbers its versions in ascending order, whatever the resource.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         let number = |observed: &Self| observed.resource_version.parse::<u64>().ok();
-        self.uid == other.uid
-            && matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)
+        matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)
     }
 }
 

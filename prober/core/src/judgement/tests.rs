@@ -29,6 +29,8 @@ fn counted(nodes: Option<[&str; 3]>) -> Vec<String> {
         fraction: 0.6,
         pool_conditions: &conditions,
         renewed_after: None,
+        down_since: None,
+        nodes_good_for: TimeDelta::seconds(30),
     });
     let counted = judge.counted_leases(finding.criteria, &conditions);
     let shown = |lease: &CountedLease<'_>| {

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use super::Requirement;
+use super::Waits;
 use crate::config::{Config, DependentId};
-use crate::lease::LeaseList;
+use crate::lease::{Grace, LeaseList};
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
 use crate::plan::{ByDirection, Direction};
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
-use crate::verdict::{BackedNodes, NodeRecord};
+use crate::verdict::{BackedNodes, NodeRecord, Verdict};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
@@ -28,7 +28,7 @@ pub struct Start {
 /// reads it again for each input; the machine notices itself what has changed since the last one.
 #[derive(Clone, Debug)]
 pub struct Environment<'a> {
-    /// A reload is another `Arc`.
+    /// A reload is another `Arc`. Its list of dependents stays as it was at the start.
     pub config: &'a Arc<Config>,
     pub settings: &'a ShootSettings,
     /// Settings that annotations overrule.
@@ -36,6 +36,8 @@ pub struct Environment<'a> {
     pub leads: bool,
     /// True if nothing is written, and reported instead.
     pub dry_run: bool,
+    /// Directions in which a write may be sent now.
+    pub permits: ByDirection<bool>,
     /// Start of the time in which the seed's Clusters are seen and this process was not suspended;
     /// for a restore they were also read again since this replica leads. `None` while that is not so.
     pub seed_since: ByDirection<Option<Moment>>,
@@ -56,7 +58,19 @@ pub struct Environment<'a> {
     pub chance: f64,
 }
 
-/// Seed that the shoot belongs to, by its owner record.
+impl Environment<'_> {
+    pub(super) fn grace(&self) -> Grace {
+        self.settings.grace(self.config)
+    }
+
+    /// True if this replica waits for no other: it leads, or only says what it would do.
+    pub(super) fn goes_first(&self) -> bool {
+        self.leads || self.dry_run
+    }
+}
+
+/// Seed that the shoot belongs to, by its owner record. A shoot that belongs to another one is not
+/// probed at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
     /// This one, or nobody checks the record.
@@ -66,37 +80,25 @@ pub enum Owner {
     Unknown,
     /// Not known, which is tolerated: the leader protects, and nothing else is written.
     LeaderOnly,
-    /// Another one, or not known for longer than is tolerated: the shoot is neither probed nor, by
-    /// the verdict, written.
-    Elsewhere {
-        /// Time at which the check was sent that tells the leader to take all dependents to 0;
-        /// `None` if nothing is to be written at all.
-        passivates_since: Option<Moment>,
-    },
 }
 
-impl Owner {
-    pub(crate) const fn is_elsewhere(self) -> bool {
-        matches!(self, Self::Elsewhere { .. })
-    }
+/// Answer of a shoot's API server to a probe.
+#[derive(Debug)]
+pub struct Answer {
+    pub times: RequestTimes,
+    pub leases: LeaseList,
+    /// `None` if they were not listed.
+    pub nodes: Option<Vec<NodeRecord>>,
 }
 
 #[derive(Debug)]
 pub enum Input {
     /// Time has passed, or the environment has changed.
     Woken,
-    /// A probe has listed the leases.
-    Leases(RequestTimes, LeaseList),
-    Nodes(Vec<NodeRecord>),
-    /// A person says that the nodes are well: nothing is probed, and what is held down may come
-    /// back whatever the leases say.
-    NodesConfirmed,
+    Probed(Answer),
     Failed(ProbeFailure),
-    /// The Cluster, the namespace and the Machines were read from the API server; `None` if one
-    /// could not be.
-    Verified(Option<Verified>),
-    Permitted(DependentId),
-    Read(DependentId, Result<DependentState, Refusal>),
+    /// In place of a probe's answer: a person, or the owner record, says what is to be done.
+    Decreed(Verdict),
     Written(DependentId, Result<Arc<Observed>, Refusal>),
 }
 
@@ -108,31 +110,18 @@ pub enum ProbeFailure {
     Other,
 }
 
-#[derive(Clone, Debug)]
-pub struct Verified {
-    pub is_ours: bool,
-    pub is_paused: bool,
-    pub standby_protects: bool,
-    pub machines: Arc<BackedNodes>,
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`]. Where the
-    /// verdict may fall by them the nodes will be wanted next, and are best listed beside them.
-    ListLeases { with_nodes: bool },
-    /// List the nodes for the same probe, unless that is done already; then [`Input::Nodes`] or
+    /// List the leases, and the nodes where they will be wanted; then [`Input::Probed`] or
     /// [`Input::Failed`].
-    ListNodes,
-    /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
-    Verify,
-    /// Wait for the permit to write a dependent; then [`Input::Permitted`].
-    AcquirePermit(DependentId, Direction),
-    /// Read a dependent within this time; then [`Input::Read`].
-    Read(DependentId, Duration),
+    Probe { with_nodes: bool },
+    /// Wait until a write in this direction may be sent; then [`Input::Woken`] with that permit in
+    /// the environment, which is given back if no write takes it. Asked again while that is awaited,
+    /// it changes nothing.
+    AwaitPermit(Direction),
     /// Write a dependent with the permit that is there; then [`Input::Written`].
     Write(Order),
-    /// Cancel whatever is under way for a dependent, its permit included.
+    /// Cancel the write of a dependent that is under way.
     Cancel(DependentId),
     /// Log it, count it, publish it.
     Report(Report),
@@ -145,7 +134,8 @@ pub struct Order {
     /// Time at which the probe was sent that it rests on.
     pub judged_at: Moment,
     pub limit: Duration,
-    /// True if it may be sent only while this replica leads.
+    /// True if it may be sent only while this replica leads. Else, on the way down, the seed's API
+    /// server must confirm first what is known of the shoot.
     pub needs_lead: bool,
 }
 
@@ -156,12 +146,6 @@ pub enum Report {
     /// changed.
     Found,
     MachinesUnknown,
-    Begun(Direction),
-    /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe
-    /// is not wanted any more.
-    Abandoned(Direction),
-    /// A scaling has ended: how many dependents were written, and how many could not be.
-    Ended(Direction, usize, usize),
     /// A dependent was written, or had been without an answer; `turn` is how long ago it was its
     /// turn.
     Written {
@@ -175,46 +159,13 @@ pub enum Report {
         without_lead: bool,
     },
     NotScaled(DependentId, Direction, Refusal),
-    /// A write waits for something else than a probe, for the first time in a scaling.
+    /// A write waits for something else than a probe or a permit, for the first time in a course.
     Waits(DependentId, Direction, Waits),
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
     NotReady(DependentId),
     /// A dependent could not be scaled within its timeout; the restore goes on without it.
     LeftBehind(DependentId),
     KeepsChanging(DependentId),
-    /// The owner record does not allow what would be written.
-    NotOwner(Direction),
     /// A dry run would write a dependent: replicas before and after.
     WouldWrite(DependentId, Direction, i32, i32),
-}
-
-/// A write that a dry run would make.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intended {
-    pub kind: String,
-    pub name: String,
-    pub before: i32,
-    /// Its replicas then; the same when only annotations would be removed.
-    pub after: i32,
-}
-
-/// A wait of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Waits {
-    pub requirement: Requirement,
-    /// The end of the wait, where it ends by itself.
-    pub until: Option<Moment>,
-}
-
-/// Reason for which the state machine wants to be woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wake {
-    /// A probe is due.
-    Probe,
-    /// A requirement of a write is met.
-    Requirement(Requirement),
-    /// A step is due, or a level opens.
-    Step,
-    /// A dependent that could not be scaled is tried again.
-    Retry,
 }

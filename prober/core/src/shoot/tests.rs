@@ -23,6 +23,9 @@ use chrono::TimeDelta;
 
 use self::story::{begin, tell};
 use super::*;
+use crate::config::Config;
+use crate::lease::LeaseList;
+use crate::moment::RequestTimes;
 use crate::refusal::Refusal;
 use crate::replicas::{Marks, Observed};
 use crate::tests::scene::{OwnedEnvironment, dependent, number, running, table};

@@ -1,576 +1,268 @@
-//! Acts of the state machine: it follows its goal, and writes what it may.
+//! What is written, and what follows from the answers.
 
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::goal::Goal;
-use super::probing::ProbeReason;
-use super::requirement::{Candidate, Decision, Requirement};
 use super::{
-    Action, Context, Direction, Ended, Environment, Intended, Order, Report, Shoot, Waits, Wake,
+    Action, Direction, Environment, Goal, Order, Output, Reason, Report, Shoot, Waits,
 };
 use crate::config::DependentId;
+use crate::dependent::{Sent, UNDONE_OFTEN};
 use crate::moment::Moment;
-use crate::refusal::Refusal;
-use crate::replicas::{DependentState, Observed, PlannedWrite, scale_down, scale_up};
-use crate::scaling::{Levels, Scaling};
-use crate::span;
-use crate::step::{Stage, Step};
-use crate::verdict::Scope;
+use crate::object_view::ObjectView;
+use crate::refusal::{ATTEMPTS, Refusal};
+use crate::replicas::{DependentState, Observed, PlannedWrite, Write, scale_down, scale_up};
+
+/// Time after a write in which the outage is still probed closely.
+const CLOSELY_AFTER_WRITE: TimeDelta = TimeDelta::seconds(1);
+/// Time since the verdict in which haste matters: within it kube-controller-manager marks the first
+/// node.
+pub(super) const URGENT: TimeDelta = TimeDelta::seconds(10);
 
 impl Shoot {
-    /// Makes what is under way be what is asked for, and probes if that is due.
-    pub(super) fn act(&mut self, cx: &mut Context<'_>) {
-        let goal = self.goal(cx.env);
-        for dependent in self.dependents.iter_mut() {
-            dependent.waits = None;
-        }
-        if self.must_abandon(goal, cx) {
-            self.abandon(cx);
-        }
-        if self.phase.scaling().is_none() {
-            self.begin(goal, cx);
-        }
-        if self.advance(goal, cx) {
-            // What has fallen due meanwhile wants a later probe.
-            self.begin(goal, cx);
-        }
-        self.probe_if_due(cx);
-    }
-
-    fn must_abandon(&self, goal: Option<Goal>, cx: &Context<'_>) -> bool {
-        let Some(scaling) = self.phase.scaling() else {
-            return false;
-        };
-        let turned = match goal {
-            Some(goal) => goal.direction != scaling.direction,
-            None => self.phase.has_stood_down(),
-        };
-        // A scaling that this replica only follows begins again on other terms.
-        let mut steps = self.dependents.iter().map(|known| &known.step.stage);
-        let is_outdated = !scaling.reported
-            && scaling.began < self.watch.facts.same_terms
-            && !steps.any(Stage::is_under_way);
-        turned || is_outdated || cx.env.paused == Some(true) || !cx.env.is_ours
-    }
-
-    pub(super) fn abandon(&mut self, cx: &mut Context<'_>) {
-        let Some(scaling) = self.phase.scaling() else {
-            return;
-        };
-        for id in self.dependent_ids() {
-            if self.dependents[id].step.stage.is_under_way() {
-                cx.actions.push(Action::Cancel(id));
+    pub(super) fn act(&mut self, env: &Environment<'_>, out: &mut Output) {
+        for (at, known) in self.dependents.iter_mut().enumerate() {
+            known.waits = None;
+            known.was_down |= known.view.is_at_zero();
+            if let Some(sent) = &mut known.sent
+                && sent.is_under_way
+                && self.terms.forbidden[sent.direction].is_some()
+            {
+                sent.is_under_way = false;
+                out.actions.push(Action::Cancel(DependentId(at)));
             }
         }
-        self.end_scaling();
-        if scaling.reported {
-            cx.report(Report::Abandoned(scaling.direction));
+        let mut written = self.dependents.iter().filter_map(|known| known.written);
+        out.is_unfinished = written.any(|written| out.now < written + CLOSELY_AFTER_WRITE);
+        let Some(goal) = self.goal() else { return };
+        self.open_levels(goal, env, out);
+        for id in (0..self.dependents.len()).map(DependentId) {
+            self.step(id, goal, env, out);
         }
     }
 
-    fn end_scaling(&mut self) {
-        self.phase.end();
-        for dependent in self.dependents.iter_mut() {
-            dependent.step = Step::default();
-        }
-    }
-
-    /// Begins a scaling if there is something to do, and it may be done.
-    fn begin(&mut self, goal: Option<Goal>, cx: &mut Context<'_>) {
-        let Some(goal) = goal else {
-            return self.intended.clear();
-        };
-        let direction = goal.direction;
-        if cx.env.dry_run {
-            return self.report_dry_run(goal, cx);
-        }
-        let due: Vec<_> = self
-            .dependent_ids()
-            .filter(|&id| self.is_due(id, goal, cx.env, cx.now))
-            .map(|id| {
-                let write = Candidate::to_begin(id, direction);
-                (id, self.decide(write, cx.env, cx.now))
-            })
-            .collect();
-        if due
-            .iter()
-            .any(|(_, decision)| matches!(decision, Decision::Write(_)))
-        {
-            let scaling = Scaling {
-                direction,
-                began: cx.now,
-                deadline: goal.deadline,
-                reported: false,
-            };
-            let levels = Levels::new(direction, &self.config, cx.now);
-            return self.phase.begin(scaling, levels);
-        }
-        for (id, decision) in due {
-            self.follow(id, direction, decision, cx);
-        }
-        self.wake_for_retries(cx);
-    }
-
-    fn wake_for_retries(&self, cx: &mut Context<'_>) {
-        for id in self.dependent_ids() {
-            let tried = self.dependents[id].tried_again_at();
-            for again in [tried, self.written_again_at(id)].into_iter().flatten() {
-                cx.wake_at(again, Wake::Retry);
-            }
-        }
-    }
-
-    /// Does what a decision asks for that is not to write, and notes what is waited for.
-    fn follow(
-        &mut self,
-        id: DependentId,
-        direction: Direction,
-        decision: Decision,
-        cx: &mut Context<'_>,
-    ) {
-        let (requirement, until) = match decision {
-            Decision::Write(_) => return,
-            Decision::Probe(requirement, since, lapses) => {
-                let reason = match requirement {
-                    Requirement::Unchanged => ProbeReason::Changed,
-                    _ => ProbeReason::Requirement(since),
-                };
-                if self.probes.request(reason, cx.now) {
-                    cx.report(Report::KeepsChanging(id));
-                }
-                (requirement, lapses.moment())
-            }
-            Decision::Wait(moment, requirement) => (requirement, Some(moment)),
-            Decision::Blocked(requirement) => {
-                if requirement == Requirement::Owned {
-                    self.prevented(direction, cx);
-                }
-                (requirement, None)
-            }
-        };
-        if let Some(until) = until {
-            cx.wake_at(until, Wake::Requirement(requirement));
-        }
-        if matches!(
-            requirement,
-            Requirement::LeaderHadItsTurn | Requirement::Recent | Requirement::SeedVerified
-        ) && direction == Direction::Down
-            && !cx.env.leads
-            && self.phase.scaling().is_some()
-        {
-            self.verify(cx);
-        }
-        let waits = Waits { requirement, until };
-        let dependent = &mut self.dependents[id];
-        dependent.waits = Some(waits);
-        // A wait for a probe is over soon, or the probe is reported itself.
-        let is_probed = matches!(decision, Decision::Probe(..));
-        if !is_probed && dependent.step.said.replace(requirement) != Some(requirement) {
-            cx.report(Report::Waits(id, direction, waits));
-        }
-    }
-
-    /// Reports once that the owner record prevents a write.
-    fn prevented(&mut self, direction: Direction, cx: &mut Context<'_>) {
-        if self.watch.prevented.replace(direction) != Some(direction) {
-            cx.report(Report::NotOwner(direction));
-        }
-    }
-
-    /// True if a dependent would be written. Protection that cannot know that tries, and says so. One
-    /// that could not be scaled is tried again with a back-off, unless protection can write it.
-    fn is_due(&self, id: DependentId, goal: Goal, env: &Environment<'_>, now: Moment) -> bool {
-        let dependent = &self.dependents[id];
-        let backs_off = dependent.tried_again_at().is_some_and(|at| at > now);
-        match dependent.state() {
-            DependentState::Unknown => goal.direction == Direction::Down && env.leads && !backs_off,
-            _ if goal.direction == Direction::Up && backs_off => false,
-            _ => self
-                .intends(id, goal.direction, goal.scope, env, now)
-                .is_some(),
-        }
-    }
-
-    fn intends(
+    /// Plans the write that brings a dependent to the goal, from its state alone; `None` if there is
+    /// nothing to write. Fails if the state is unknown or a mandatory resource is missing. A standby
+    /// repairs nothing: it scales down what is above 0 and restores what carries the marker.
+    pub(super) fn plan(
         &self,
         id: DependentId,
-        direction: Direction,
-        scope: Scope,
+        (direction, scope): Goal,
         env: &Environment<'_>,
-        now: Moment,
-    ) -> Option<PlannedWrite> {
-        let dependent = &self.dependents[id];
-        let base = Arc::clone(dependent.observed()?);
-        let write = match direction {
-            Direction::Down => scale_down(&base, dependent.was_held_down()),
-            Direction::Up => scale_up(&base, scope, env.options.restore_only_held_down.value),
-        }?;
-        let change = PlannedWrite { base, write };
-        let is_ours = env.leads || env.dry_run || self.is_for_standby(id, direction, &change, now);
-        is_ours.then_some(change)
-    }
-
-    /// In a dry run says what would be written: each write once, for as long as it stays the one
-    /// that would be made.
-    fn report_dry_run(&mut self, goal: Goal, cx: &mut Context<'_>) {
-        let Goal {
-            direction, scope, ..
-        } = goal;
-        if !self.may_be_intended(direction, cx.env, cx.now) {
-            return;
-        }
-        let before = std::mem::take(&mut self.intended);
-        if !Self::is_owned(direction, cx.env) {
-            return self.prevented(direction, cx);
-        }
-        if cx.env.paused == Some(true) {
-            return;
-        }
-        for id in self.dependent_ids() {
-            let Some(change) = self.intends(id, direction, scope, cx.env, cx.now) else {
-                continue;
-            };
-            let resource = &self.dependents[id].resource;
-            let intended = Intended {
-                kind: resource.kind.clone(),
-                name: resource.name.clone(),
-                before: change.base.replicas,
-                after: change.replicas(),
-            };
-            if !before.contains(&intended) {
-                cx.report(Report::WouldWrite(
-                    id,
-                    direction,
-                    intended.before,
-                    intended.after,
-                ));
-            }
-            self.intended.push(intended);
-        }
-    }
-
-    /// Advances a scaling as far as it goes now. Returns true if it has ended.
-    fn advance(&mut self, goal: Option<Goal>, cx: &mut Context<'_>) -> bool {
-        let Some(scaling) = self.phase.scaling() else {
-            return false;
-        };
-        let direction = scaling.direction;
-        if self.takes_part(direction, cx.env) {
-            self.report_begun(cx);
-        }
-        let scope = goal.map_or(Scope::HeldDown, |goal| goal.scope);
-        loop {
-            for id in self.dependent_ids() {
-                self.step(scaling, scope, id, cx);
-            }
-            let Some((_, levels)) = self.phase.scaling_mut() else {
-                return false;
-            };
-            let Some(left) = levels.open_next(scaling, &mut self.dependents, &self.config, cx.now)
-            else {
-                break;
-            };
-            for id in left {
-                cx.report(Report::LeftBehind(id));
-            }
-        }
-        let Some((_, levels)) = self.phase.scaling_mut() else {
-            return false;
-        };
-        if levels.are_over(&self.dependents) {
-            self.finish(cx);
-            return true;
-        }
-        if let Some(next) = levels.next(direction, &self.dependents, &self.config, cx.now) {
-            cx.wake_at(next, Wake::Step);
-        }
-        self.wake_for_retries(cx);
-        if direction == Direction::Down {
-            self.probes
-                .request(ProbeReason::Protecting(scaling.began), cx.now);
-        }
-        false
-    }
-
-    /// Reports that a scaling has begun, once this replica takes part in it: most that a standby
-    /// follows step by step are all the leader's.
-    fn report_begun(&mut self, cx: &mut Context<'_>) {
-        if let Some((scaling, _)) = self.phase.scaling_mut()
-            && !std::mem::replace(&mut scaling.reported, true)
-        {
-            cx.report(Report::Begun(scaling.direction));
-        }
-    }
-
-    fn finish(&mut self, cx: &mut Context<'_>) {
-        let Some(scaling) = self.phase.scaling() else {
-            return;
-        };
-        let count = |wanted: fn(&Step) -> bool| {
-            let steps = self.dependents.iter().map(|dependent| &dependent.step);
-            steps.filter(|step| wanted(step)).count()
-        };
-        let written = count(|step| step.written);
-        let failed = count(|step| step.stage == Stage::Failed);
-        self.end_scaling();
-        let before = self.ended.map_or(0, |ended| ended.failures);
-        self.ended = Some(Ended {
-            at: cx.now,
-            failures: if failed > 0 {
-                before.saturating_add(1)
-            } else {
-                0
-            },
-        });
-        if scaling.reported {
-            cx.report(Report::Ended(scaling.direction, written, failed));
-        }
-    }
-
-    fn step(&mut self, scaling: Scaling, scope: Scope, id: DependentId, cx: &mut Context<'_>) {
-        let direction = scaling.direction;
-        if self.dependents[id].ends_wait(cx.now) {
-            cx.report(Report::NotReady(id));
-        }
-        if self.is_due_again(scaling, scope, id, cx) {
-            self.dependents[id].begin(direction, self.config.dependent(id), cx.now);
-        }
-        if !matches!(self.dependents[id].step.stage, Stage::Due(from) if from <= cx.now) {
-            return;
-        }
-        let change = match self.plan(id, direction, scope, cx) {
-            Ok(Some(change)) => change,
-            Ok(None) => return self.settle(id, direction, cx),
-            // The leader says so, as long as it acts.
-            Err(_) if !self.takes_part(direction, cx.env) => {
-                return self.settle(id, direction, cx);
-            }
-            Err(refusal) => return self.try_again(id, direction, refusal, cx),
-        };
-        // The delay is waited for once, and only when there is something to scale; protection does
-        // not wait for it past its deadline.
-        let delay = span(direction.info(self.config.dependent(id)).initial_delay);
-        let from = match direction {
-            Direction::Down => scaling.deadline.limit(cx.now + delay, cx.now),
-            Direction::Up => cx.now + delay,
-        };
-        let step = &mut self.dependents[id].step;
-        if change.write.replicas.is_some() && !step.delayed && from > cx.now {
-            step.delayed = true;
-            return step.begin(from);
-        }
-        match self.decide(
-            Candidate {
-                id,
-                direction,
-                scaling: Some(scaling),
-            },
-            cx.env,
-            cx.now,
-        ) {
-            Decision::Write(_) => {
-                self.dependents[id].step.stage = Stage::AwaitingPermit;
-                cx.actions.push(Action::AcquirePermit(id, direction));
-            }
-            decision => self.follow(id, direction, decision, cx),
-        }
-    }
-
-    /// True if a dependent that has had its step is to be written again: one that a restore could
-    /// not scale, or one that others have changed since.
-    fn is_due_again(
-        &self,
-        scaling: Scaling,
-        scope: Scope,
-        id: DependentId,
-        cx: &Context<'_>,
-    ) -> bool {
-        let dependent = &self.dependents[id];
-        match dependent.step.stage {
-            Stage::Failed => {
-                scaling.direction == Direction::Up
-                    && dependent
-                        .tried_again_at()
-                        .is_some_and(|again| again <= cx.now)
-            }
-            Stage::Done(_) => self
-                .intends(id, scaling.direction, scope, cx.env, cx.now)
-                .is_some(),
-            _ => false,
-        }
-    }
-
-    /// Plans a write, if there is something to write. Fails if the state is unknown or a mandatory
-    /// resource is missing.
-    fn plan(
-        &self,
-        id: DependentId,
-        direction: Direction,
-        scope: Scope,
-        cx: &Context<'_>,
     ) -> Result<Option<PlannedWrite>, Refusal> {
-        match self.dependents[id].state() {
-            DependentState::Unknown => Err(Refusal::SeedUnknown),
-            DependentState::Unscalable(why) => Err(Refusal::Unscalable(*why)),
-            DependentState::Absent if self.config.dependent(id).optional => Ok(None),
-            DependentState::Absent => Err(Refusal::NotFound),
-            DependentState::Present(_) => Ok(self.intends(id, direction, scope, cx.env, cx.now)),
+        let known = &self.dependents[id];
+        let base = match known.state() {
+            DependentState::Unknown => return Err(Refusal::SeedUnknown),
+            DependentState::Unscalable(why) => return Err(Refusal::Unscalable(*why)),
+            DependentState::Absent if env.config.dependent(id).optional => return Ok(None),
+            DependentState::Absent => return Err(Refusal::NotFound),
+            DependentState::Present(observed) => observed,
+        };
+        let holds = self
+            .finding()
+            .is_some_and(|finding| finding.verdict.aim().is_none());
+        let write = match direction {
+            // A hold lets a scale-down end, and undoes nothing that others do.
+            Direction::Down if holds && known.was_down => None,
+            Direction::Down => scale_down(base, known.view.was_held_down()),
+            Direction::Up => scale_up(base, scope, env.options.restore_only_held_down.value),
+        };
+        let is_standbys = |write: &Write| {
+            write.replicas.is_some() && (direction == Direction::Down || base.marks.held_down)
+        };
+        let write = write.filter(|write| env.goes_first() || is_standbys(write));
+        Ok(write.map(|write| PlannedWrite {
+            base: Arc::clone(base),
+            write,
+        }))
+    }
+
+    fn step(&mut self, id: DependentId, goal: Goal, env: &Environment<'_>, out: &mut Output) {
+        let direction = goal.0;
+        let plan = self.plan(id, goal, env).transpose();
+        let Some(plan) = plan else {
+            let known = &mut self.dependents[id];
+            (known.failures, known.again_at, known.intended) = (0, Moment::START, None);
+            return;
+        };
+        let is_under_way = |sent: &Sent| sent.direction == direction;
+        if self.dependents[id].under_way().is_some_and(is_under_way) {
+            out.is_unfinished = true;
+            return;
+        }
+        let decision = self.decide(id, plan.is_ok(), direction, env, out.now);
+        let is_soon = |waits: Waits| {
+            let Waits { reason, answer, until } = waits;
+            let is_blocked = answer.is_none() && until.is_none() && reason != Reason::Order;
+            !is_blocked && !matches!(reason, Reason::Undone | Reason::Backoff)
+        };
+        out.is_unfinished |= plan.is_ok() && decision.map_or_else(is_soon, |_| true);
+        match (decision, plan) {
+            (Err(waits), _) => self.wait(id, direction, waits, out),
+            (Ok(_), Err(refusal)) => self.failed(id, direction, refusal, out),
+            (Ok(_), Ok(change)) if env.dry_run => self.intend(id, direction, change, out),
+            (Ok(_), Ok(_)) if !out.permits[direction] => {
+                self.wait(id, direction, Waits::new(Reason::Permit), out);
+            }
+            (Ok(due), Ok(change)) => self.send(id, direction, due, change, env, out),
         }
     }
 
-    /// A dependent is as it should be: others have done it, or a write whose answer was lost.
-    fn settle(&mut self, id: DependentId, direction: Direction, cx: &mut Context<'_>) {
-        let dependent = &mut self.dependents[id];
-        let observed = dependent.observed().cloned();
-        match observed.and_then(|observed| dependent.step.retry.landed(&observed)) {
-            Some(change) => self.written(id, direction, change, None, cx),
-            None => dependent.done(None),
-        }
-    }
-
-    fn try_again(
+    fn send(
         &mut self,
         id: DependentId,
         direction: Direction,
-        refusal: Refusal,
-        cx: &mut Context<'_>,
+        due: Moment,
+        change: PlannedWrite,
+        env: &Environment<'_>,
+        out: &mut Output,
     ) {
-        let dependent = &mut self.dependents[id];
-        let step = &mut dependent.step;
-        match step.retry.pause_after(&refusal) {
-            Some(pause) => step.stage = Stage::Due(cx.now + span(pause)),
-            None => {
-                step.stage = Stage::Failed;
-                if dependent.scaling_failed(&refusal, cx.now) {
-                    cx.report(Report::NotScaled(id, direction, refusal));
-                }
-            }
-        }
-    }
-
-    pub(super) fn on_permitted(&mut self, id: DependentId, cx: &mut Context<'_>) {
-        let Some(scaling) = self.phase.scaling() else {
-            return cx.actions.push(Action::Cancel(id));
-        };
-        let direction = scaling.direction;
-        let scope = self.goal(cx.env).map_or(Scope::HeldDown, |goal| goal.scope);
-        let planned = self.plan(id, direction, scope, cx);
-        let write = Candidate {
-            id,
+        let judged_at = self.finding().map_or(out.now, |finding| finding.judged_at);
+        let known = &mut self.dependents[id];
+        out.permits[direction] = false;
+        out.is_unfinished = true;
+        out.actions.push(Action::Write(Order {
+            dependent: id,
+            change: change.clone(),
+            judged_at,
+            limit: known.limit(direction, env.config.dependent(id)),
+            needs_lead: env.leads,
+        }));
+        known.sent = Some(Sent {
+            change,
             direction,
-            scaling: Some(scaling),
-        };
-        let decision = self.decide(write, cx.env, cx.now);
-        let step = &mut self.dependents[id].step;
-        if let (Ok(Some(change)), Decision::Write(judged_at)) = (planned, decision) {
-            step.stage = Stage::Writing(change.clone(), cx.now);
-            cx.actions.push(Action::Write(Order {
-                dependent: id,
-                change,
-                judged_at,
-                limit: step.retry.limit(),
-                needs_lead: cx.env.leads,
-            }));
-        } else {
-            // Others wait for the permit, so it is given back; what follows instead is decided at
-            // once, as for any step that is due.
-            step.stage = Stage::Due(cx.now);
-            cx.actions.push(Action::Cancel(id));
+            due,
+            at: out.now,
+            is_under_way: true,
+        });
+    }
+
+    fn wait(&mut self, id: DependentId, direction: Direction, waits: Waits, out: &mut Output) {
+        let known = &mut self.dependents[id];
+        known.waits = Some(waits);
+        out.wake_at(waits.until.unwrap_or(Moment::NEVER));
+        if waits.answer.is_some() {
+            // That is over soon, or the probe is reported itself.
+            out.wanted = out.wanted.max(waits.answer);
+            out.is_changed |= waits.reason == Reason::Changed;
+        } else if waits.reason == Reason::Permit {
+            let ask = Action::AwaitPermit(direction);
+            if !out.actions.contains(&ask) {
+                out.actions.push(ask);
+            }
+        } else if known.said.replace(waits.reason) != Some(waits.reason) {
+            out.report(Report::Waits(id, direction, waits));
         }
     }
 
-    pub(super) fn on_written(
-        &mut self,
-        id: DependentId,
-        result: Result<Arc<Observed>, Refusal>,
-        cx: &mut Context<'_>,
-    ) {
-        let Some(Scaling { direction, .. }) = self.phase.scaling() else {
-            return;
-        };
-        let dependent = &mut self.dependents[id];
-        let Stage::Writing(change, sent) = dependent.step.stage.clone() else {
-            return;
-        };
-        match result {
-            Ok(after) => {
-                dependent.wrote(after, cx.now);
-                self.written(id, direction, change, Some(cx.now - sent), cx);
-            }
-            // It went away in the meantime; what follows under its name is another resource.
-            Err(Refusal::NotFound) => {
-                dependent.is_gone(Some(change.base), cx.now);
-                dependent.done(None);
-            }
-            Err(refusal) => {
-                let conflict = refusal == Refusal::Conflict;
-                dependent.step.retry.failed(change, &refusal);
-                self.try_again(id, direction, refusal, cx);
-                let step = &mut self.dependents[id].step;
-                if conflict && matches!(step.stage, Stage::Due(_)) {
-                    step.stage = Stage::Reading;
-                    cx.actions.push(Action::Read(id, step.retry.limit()));
-                }
-            }
-        }
-    }
-
-    pub(super) fn on_read(
-        &mut self,
-        id: DependentId,
-        result: Result<DependentState, Refusal>,
-        cx: &mut Context<'_>,
-    ) {
-        let dependent = &mut self.dependents[id];
-        let (Some(scaling), Stage::Reading) = (self.phase.scaling(), &dependent.step.stage) else {
-            return;
-        };
-        let state = match result {
-            Ok(state) => state,
-            Err(refusal) => {
-                return self.try_again(id, scaling.direction, refusal, cx);
-            }
-        };
-        if state == DependentState::Absent {
-            dependent.is_gone(dependent.observed().cloned(), cx.now);
-        } else if dependent.read(state, cx.now) {
-            self.watch.facts.marked();
-        }
-        dependent.step.stage = Stage::Due(cx.now);
-    }
-
-    /// A write was made, whether or not it was answered.
-    fn written(
+    /// Says once what would be written, for as long as it stays the same.
+    fn intend(
         &mut self,
         id: DependentId,
         direction: Direction,
         change: PlannedWrite,
-        took: Option<TimeDelta>,
-        cx: &mut Context<'_>,
+        out: &mut Output,
     ) {
-        let dependent = &mut self.dependents[id];
-        let waits = direction == Direction::Up && change.write.replicas.is_some();
-        dependent.done(waits.then_some(cx.now));
-        dependent.step.written = true;
-        self.report_begun(cx);
-        let dependent = &mut self.dependents[id];
-        let holds_down = change.write.marks.held_down;
-        let without_lead = !cx.env.leads;
-        if without_lead {
-            dependent.written_as_standby = Some(cx.now);
+        let known = &mut self.dependents[id];
+        let (before, after) = (change.base.replicas, change.replicas());
+        let is_known = |known: PlannedWrite| (known.base.replicas, known.replicas()) == (before, after);
+        if !known.intended.replace(change).is_some_and(is_known) {
+            out.report(Report::WouldWrite(id, direction, before, after));
         }
-        cx.report(Report::Written {
-            turn: cx.now - dependent.step.began,
+    }
+
+    /// Takes in the answer to a write. One that was cancelled is not awaited.
+    pub(super) fn answered(
+        &mut self,
+        id: DependentId,
+        result: Result<Arc<Observed>, Refusal>,
+        out: &mut Output,
+    ) {
+        let known = &mut self.dependents[id];
+        let Some(sent) = known.sent.take_if(|sent| sent.is_under_way) else {
+            return;
+        };
+        match result {
+            Ok(after) => {
+                known.view.read(DependentState::Present(after), out.now);
+                self.made(id, sent, Some(out.now), out);
+            }
+            // It went away in the meantime; what follows under its name is another resource.
+            Err(Refusal::NotFound) => known.view.is_gone(Some(sent.change.base), out.now),
+            Err(Refusal::Conflict(state)) => {
+                self.failed(id, sent.direction, Refusal::Conflict(state.clone()), out);
+                let marked = self.dependents[id].show(ObjectView::read, state, out.now);
+                self.seen(id, marked, out);
+            }
+            Err(refusal) => {
+                let direction = sent.direction;
+                if refusal.may_have_been_made() {
+                    known.sent = Some(Sent {
+                        is_under_way: false,
+                        ..sent
+                    });
+                }
+                self.failed(id, direction, refusal, out);
+            }
+        }
+    }
+
+    /// A write was made, whether or not it was answered.
+    pub(super) fn made(
+        &mut self,
+        id: DependentId,
+        sent: Sent,
+        answered: Option<Moment>,
+        out: &mut Output,
+    ) {
+        let known = &mut self.dependents[id];
+        known.failures = 0;
+        // The verdict may have turned meanwhile.
+        if self.course.is_some_and(|course| course.direction == sent.direction) {
+            known.made(out.now);
+            if known.repeats == UNDONE_OFTEN {
+                out.report(Report::KeepsChanging(id));
+            }
+        }
+        if sent.change.write.marks.held_down {
+            self.marked_after = self.completed();
+        }
+        out.report(Report::Written {
             dependent: id,
-            direction,
-            took,
-            without_lead,
-            change,
+            direction: sent.direction,
+            took: answered.map(|answered| answered - sent.at),
+            turn: out.now - sent.due,
+            without_lead: !self.terms.goes_first(),
+            change: sent.change,
         });
-        if holds_down {
-            self.watch.facts.marked();
+    }
+
+    /// Notes a failed attempt. The leader says so, as long as it acts; and on the way down, where it is
+    /// tried again soon, more and more rarely.
+    fn failed(
+        &mut self,
+        id: DependentId,
+        direction: Direction,
+        refusal: Refusal,
+        out: &mut Output,
+    ) {
+        let is_urgent = self
+            .course
+            .is_some_and(|course| out.now < course.since + URGENT);
+        let takes_part = self.terms.goes_first() || self.stands_in();
+        let known = &mut self.dependents[id];
+        known.failed(direction, &refusal, is_urgent, out.now);
+        out.wake_at(known.again_at);
+        let failures = known.failures;
+        let is_told = match direction {
+            Direction::Up => failures >= ATTEMPTS,
+            Direction::Down => {
+                failures.is_multiple_of(ATTEMPTS) && (failures / ATTEMPTS).is_power_of_two()
+            }
+        };
+        if is_told && takes_part {
+            out.report(Report::NotScaled(id, direction, refusal));
         }
     }
 }

@@ -137,6 +137,7 @@ pub struct OwnedEnvironment {
     pub options: ResolvedOptions,
     pub leads: bool,
     pub dry_run: bool,
+    pub permits: ByDirection<bool>,
     pub seed_since: ByDirection<Option<Moment>>,
     pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
@@ -164,6 +165,7 @@ impl OwnedEnvironment {
             options: self.options,
             leads: self.leads,
             dry_run: self.dry_run,
+            permits: self.permits,
             seed_since: self.seed_since,
             leader_silent_from: self.leader_silent_from,
             is_ours: self.is_ours,
@@ -205,6 +207,10 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
         settings: ShootSettings::default(),
         leads: true,
         dry_run: false,
+        permits: ByDirection {
+            up: true,
+            down: true,
+        },
         seed_since: ByDirection {
             up: Some(Moment::START),
             down: Some(Moment::START),

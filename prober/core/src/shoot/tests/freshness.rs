@@ -20,9 +20,9 @@ fn allowed_again_wants_a_new_probe() {
 fn new_terms_want_a_new_probe() {
     tell(
         "
-        a reload | outage, permits held; 0 probes hang, suspended to 1.9 s, reload, permit mcm; 1.9 | nothing; probes from 1.9: 1.9
-        other settings | outage, permits held; 0 probes hang, suspended to 1.9 s, settings, permit mcm; 1.9 | nothing; probes from 1.9: 1.9
-        a suspended process | outage, permits held; 0 probes hang, suspended to 1.9 s, Clusters seen, permit mcm; 1.9 | nothing; probes from 1.9: 1.9
+        a reload | outage, permits held; 0 probes hang, suspended to 1.9 s, reload, permit; 1.9 | nothing; probes from 1.9: 1.9
+        other settings | outage, permits held; 0 probes hang, suspended to 1.9 s, settings, permit; 1.9 | nothing; probes from 1.9: 1.9
+        a suspended process | outage, permits held; 0 probes hang, suspended to 1.9 s, Clusters seen, permit; 1.9 | nothing; probes from 1.9: 1.9
         ",
     );
 }
@@ -57,8 +57,8 @@ fn restore_wants_a_new_answer() {
     tell(
         "
         since its level was opened | held down, mcm delayed up by 10 s; 39 probes hang; 60 answer 60; 61 | 30 kcm 1, 60 mcm 1
-        of the last 10 s | held down, permits held; 30 probes hang; 39 permit kcm; 39 | 39 kcm 1
-        a later permit comes too late | held down, permits held; 30 probes hang; 41 permit kcm; 41 | nothing
+        of the last 10 s | held down, permits held; 30 probes hang; 39 permit; 39 | 39 kcm 1
+        a later permit comes too late | held down, permits held; 30 probes hang; 41 permit; 41 | nothing
         ",
     );
 }
@@ -82,12 +82,12 @@ fn late_permit_wants_a_new_probe() {
     // D-68: the nodes are well since 11 s.
     tell(
         "
-        of the leader | outage, permits held; 11 nodes back; 14 permit mcm | nothing
-        later | outage, permits held; 11 nodes back; 17 permit mcm | nothing
-        later | outage, permits held; 11 nodes back; 27 permit mcm | nothing
-        of a standby | outage, standby, permits held; 11 nodes back; 14 permit mcm | nothing
-        later | outage, standby, permits held; 11 nodes back; 17 permit mcm | nothing
-        later | outage, standby, permits held; 11 nodes back; 27 permit mcm | nothing
+        of the leader | outage, permits held; 11 nodes back; 14 permit | nothing
+        later | outage, permits held; 11 nodes back; 17 permit | nothing
+        later | outage, permits held; 11 nodes back; 27 permit | nothing
+        of a standby | outage, standby, permits held; 11 nodes back; 14 permit | nothing
+        later | outage, standby, permits held; 11 nodes back; 17 permit | nothing
+        later | outage, standby, permits held; 11 nodes back; 27 permit | nothing
         so does a second attempt | outage, writes held; 11 nodes back; 17 timeout mcm; 20 | 0 mcm 0, 5 kcm 0
         ",
     );

@@ -6,9 +6,9 @@ use super::*;
 fn change_gives_the_permit_back() {
     tell(
         "
-        others change it | outage, permits held; 0.9 probes hang, mcm at 3; 0.9 permit mcm; 0.9 probes answered, permits given, suspended to 1 s, probe fails; 10 | 1.9 mcm 0 of 3, 1.9 kcm 0; cancelled: 0.9 mcm; probes from 0.9 to 1.5: 0.9
-        others do it | outage, permits held; 0.9 mcm down, permit mcm; 0.9 | nothing; cancelled: 0.9 mcm; permits: 0 mcm, 0.9 kcm
-        the verdict turns | outage, permits held; 0.9 nodes back; 20 permit mcm; 20 | nothing; cancelled: 1 mcm, 20 mcm; verdicts: ScaleUp, ScaleDown, ScaleUp; reports: Begun(Down), Abandoned(Down)
+        others change it | outage, permits held; 0.9 probes hang, mcm at 3; 0.9 permit; 0.9 probes answered, permits given, suspended to 1 s, probe fails; 10 | 1.9 mcm 0 of 3, 1.9 kcm 0; probes from 0.9 to 1.5: 0.9
+        others do it | outage, permits held; 0.9 mcm down, kcm down, permit; 0.9 | nothing
+        the verdict turns | outage, permits held; 0.9 nodes back; 20 permit; 20 | nothing; verdicts: ScaleUp, ScaleDown, ScaleUp
         ",
     );
 }
@@ -17,8 +17,8 @@ fn change_gives_the_permit_back() {
 fn failing_probes_stop_a_restore() {
     tell(
         "
-        a scale-down goes on | outage, permits held; 0.9 probes fail; 1.5 permit mcm; 1.5 | 1.5 mcm 0
-        a restore waits | held down, permits held; 31 probes fail, settings; 31 permit kcm; 31 probes answered, permits given; 40 | 35 kcm 1, 35 mcm 1; cancelled: 31 kcm
+        a scale-down goes on | outage, permits held; 0.9 probes fail; 1.5 permit; 1.5 | 1.5 mcm 0
+        a restore waits | held down, permits held; 31 probes fail, settings; 31 permit; 31 probes answered, permits given; 40 | 35 kcm 1, 35 mcm 1
         ",
     );
 }

@@ -56,8 +56,8 @@ fn vouched_for_comes_back_in_order() {
     // What carries the marker, whatever the leases would say.
     tell(
         "
-        all | vouched, mcm held at 2, kcm held at 3; 60 | 30 kcm 3, 30 mcm 2; reports: Begun(Up), Ended(Up, 2, 0)
-        somebody else has taken one to 0 | vouched, mcm stopped, kcm held at 3; 60 | 30 kcm 3; reports: Begun(Up), Ended(Up, 1, 0)
+        all | vouched, mcm held at 2, kcm held at 3; 60 | 30 kcm 3, 30 mcm 2
+        somebody else has taken one to 0 | vouched, mcm stopped, kcm held at 3; 60 | 30 kcm 3
         what has changed is read again | vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60 | 30 kcm 3, 31 kcm 5
         ",
     );

@@ -19,7 +19,7 @@ fn initial_delay_holds_restores() {
         "
         in operation | held down; 40 | 30 kcm 1, 30 mcm 1
         a new shoot | new, held down; 40 | 30 kcm 1, 30 mcm 1
-        a level waits for its pods | held down, pods linger; 60 | 30 kcm 1, 35 mcm 1; reports: Begun(Up), NotReady(kcm), NotReady(mcm), Ended(Up, 2, 0)
+        a level waits for its pods | held down, pods linger; 60 | 30 kcm 1, 35 mcm 1; reports: NotReady(kcm)
         ",
     );
 }

@@ -91,7 +91,8 @@ impl Timeline {
             "probes answered" => self.api = Api::Answers,
             "probes fail" => self.api = FAILS,
             "probes hang" => self.api = Api::Hangs,
-            "vouched" => self.api = Api::Vouched,
+            "vouched" => self.api = Api::Decreed(Verdict::ScaleUpHeldDown),
+            "passivated" => self.api = Api::Decreed(Verdict::ScaleDown),
             "probe fails" => self.input(Input::Failed(ProbeFailure::Other)),
             // The seed.
             "paused" => self.env.paused = Some(true),
@@ -105,13 +106,8 @@ impl Timeline {
             "owner here" => self.env.owner = Owner::Here,
             "owner unknown" => self.env.owner = Owner::Unknown,
             "owner tolerated" => self.env.owner = Owner::LeaderOnly,
-            "owner elsewhere" => self.env.owner = Owner::Elsewhere { passivates_since: None },
-            "seed agrees" => self.verified = Some,
-            "seed says nothing" => self.verified = |_| None,
-            "seed says elsewhere" => self.verified = |read| Some(Verified { is_ours: false, ..read }),
-            "seed says paused" => self.verified = |read| Some(Verified { is_paused: true, ..read }),
-            "seed says unprotected" => self.verified = |read| Some(Verified { standby_protects: false, ..read }),
-            "seed shows no Machines" => self.verified = |read| Some(Verified { machines: Arc::default(), ..read }),
+            "seed agrees" => self.seed.disagrees = false,
+            "seed disagrees" => self.seed.disagrees = true,
             "pods linger" => self.seed.pods_linger = true,
             "views lag" => self.seed.view_lags = true,
             "read held" => self.seed.read = Some(Observed { resource_version: "3".into(), ..held("1") }),
@@ -152,11 +148,10 @@ impl Timeline {
             ["answers", "take", seconds, "s"] => self.api = Api::Takes(span(number(seconds))),
             ["throttled", seconds, "s"] => self.api = Api::Fails(ProbeFailure::Throttled(Some(span(number(seconds))))),
             ["answer", sent] => self.answer(self.moment(number(sent))),
-            ["passivate", "since", time, "s"] => self.env.owner = Owner::Elsewhere { passivates_since: Some(self.moment(number(time))) },
             ["version", version] => self.seed.version = number(version) as u64,
-            ["permit", name] => self.input(Input::Permitted(id(name))),
+            ["permit"] => self.permit(),
             ["make", name] => self.make(id(name)),
-            ["conflict", name] => self.refuse(id(name), Refusal::Conflict),
+            ["conflict", name] => self.conflict(id(name)),
             ["timeout", name] => self.refuse(id(name), Refusal::Timeout),
             ["vanished", name] => self.refuse(id(name), Refusal::NotFound),
             ["refuse", name] => self.seed.refused.push(id(name)),
@@ -275,17 +270,15 @@ fn told(kind: &str, action: &Action, verdict: Option<Verdict>) -> Option<String>
         }
         ("verdicts", Action::Report(Report::Found)) => format!("{:?}", verdict?),
         ("bases", Action::Write(order)) => order.change.base.resource_version.clone(),
-        ("probes" | "gap", Action::ListLeases { .. })
-        | ("listed", Action::ListNodes)
-        | ("verified", Action::Verify) => String::new(),
-        ("permits", Action::AcquirePermit(id, _)) | ("cancelled", Action::Cancel(id)) => {
-            name(*id).to_owned()
-        }
+        ("probes" | "gap", Action::Probe { .. })
+        | ("listed", Action::Probe { with_nodes: true }) => String::new(),
+        ("tries", Action::Write(order)) => name(order.dependent).to_owned(),
+        ("permits", Action::AwaitPermit(direction)) => format!("{direction:?}"),
+        ("cancelled", Action::Cancel(id)) => name(*id).to_owned(),
         ("waits", Action::Report(Report::Waits(id, _, waits))) => {
-            format!("{} {:?}", name(*id), waits.requirement)
+            format!("{} {:?}", name(*id), waits.reason)
         }
         ("left", Action::Report(Report::LeftBehind(id))) => name(*id).to_owned(),
-        ("begun", Action::Report(Report::Begun(direction))) => format!("{direction:?}"),
         ("failed", Action::Report(Report::NotScaled(id, direction, _))) => {
             format!("{} {direction:?}", name(*id))
         }

@@ -6,8 +6,8 @@ use super::*;
 fn unknown_pause_lets_protect() {
     tell(
         "
-        a leader protects | outage, pause unknown; 100 unpaused; 102 | 0 mcm 0, 0 kcm 0; verified: nothing
-        a standby does not, nor does it read the seed | outage, standby, pause unknown; 100 unpaused; 102 | 101.5 mcm 0, 101.5 kcm 0; verified: 100
+        a leader protects | outage, pause unknown; 100 unpaused; 102 | 0 mcm 0, 0 kcm 0
+        a standby does not, nor does it read the seed | outage, standby, pause unknown; 100 unpaused; 102 | 101.5 mcm 0, 101.5 kcm 0
         a restore waits | held down, pause unknown; 100 unpaused; 102 | 100 kcm 1, 100 mcm 1
         ",
     );
@@ -27,10 +27,10 @@ fn pause_or_move_abandons_a_scaling() {
     // A late permit is given back.
     tell(
         "
-        paused | outage, permits held; 1 paused; 20 permit mcm; 20 | nothing; reports: Begun(Down), Abandoned(Down); cancelled: 1 mcm, 20 mcm
-        in a write | outage, writes held; 1 paused; 20 permit mcm; 20 | 0 mcm 0; reports: Begun(Down), Abandoned(Down); cancelled: 1 mcm, 20 mcm
-        elsewhere | outage, permits held; 1 elsewhere; 20 permit mcm; 20 | nothing; reports: Begun(Down), Abandoned(Down); cancelled: 1 mcm, 20 mcm
-        in a write | outage, writes held; 1 elsewhere; 20 permit mcm; 20 | 0 mcm 0; reports: Begun(Down), Abandoned(Down); cancelled: 1 mcm, 20 mcm
+        paused | outage, permits held; 1 paused; 20 permit; 20 | nothing
+        in a write | outage, writes held; 1 paused; 20 permit; 20 | 0 mcm 0
+        elsewhere | outage, permits held; 1 elsewhere; 20 permit; 20 | nothing
+        in a write | outage, writes held; 1 elsewhere; 20 permit; 20 | 0 mcm 0
         ",
     );
 }

@@ -21,8 +21,8 @@ pub enum Api {
     Takes(TimeDelta),
     /// Only [`Timeline::answer`] does.
     Hangs,
-    /// It is not asked: a person vouches for the nodes.
-    Vouched,
+    /// It is not asked: somebody else says what is to be done.
+    Decreed(Verdict),
 }
 
 pub const FAILS: Api = Api::Fails(ProbeFailure::Other);
@@ -91,8 +91,10 @@ pub struct Seed {
     pub view_lags: bool,
     /// Version of the last write.
     pub version: u64,
-    /// A dependent as a read shows it; `None` if that is as in the view.
+    /// A dependent as it is read after a conflict; `None` if that is as in the view.
     pub read: Option<Observed>,
+    /// True if the seed does not confirm to a standby that the shoot is to be protected.
+    pub disagrees: bool,
 }
 
 pub struct Timeline {
@@ -100,14 +102,12 @@ pub struct Timeline {
     pub env: OwnedEnvironment,
     pub nodes: Nodes,
     pub seed: Seed,
-    /// Changes what is read of the Cluster, the namespaces and the Machines.
-    pub verified: fn(Verified) -> Option<Verified>,
     pub api: Api,
     pub start: Start,
     pub now: Moment,
     zero: Moment,
-    /// When a slow probe is answered, and when it was sent.
-    slow: Option<(Moment, Moment)>,
+    /// When a slow probe is answered, when it was sent, and whether it lists the nodes.
+    slow: Option<(Moment, Moment, bool)>,
     /// What it said, and by which verdict.
     log: Vec<(Moment, Action, Option<Verdict>)>,
 }
@@ -137,7 +137,6 @@ pub fn healthy() -> Timeline {
             version: 1,
             ..Seed::default()
         },
-        verified: Some,
         api: Api::Answers,
         start,
         now: Moment::START,
@@ -183,8 +182,9 @@ impl Timeline {
             let last = self.log.len().saturating_sub(10);
             assert!(idle < 100, "a hot loop: {:?}", &self.log[last..]);
             self.now = next.max(self.now);
-            if let Some((_, sent)) = self.slow.take_if(|(due, _)| *due <= self.now) {
-                self.answer(sent);
+            if let Some((_, sent, with_nodes)) = self.slow.take_if(|(due, ..)| *due <= self.now) {
+                let actions = self.list(sent, with_nodes);
+                self.follow(actions);
             } else {
                 self.input(Input::Woken);
             }
@@ -196,9 +196,8 @@ impl Timeline {
 
     /// The next moment at which something happens by itself.
     fn next(&self) -> Option<Moment> {
-        let answered = self.slow.map(|(due, _)| due);
-        let woken = self.shoot.next().map(|(moment, _)| moment);
-        answered.into_iter().chain(woken).min()
+        let answered = self.slow.map(|(due, ..)| due);
+        answered.into_iter().chain(self.shoot.next()).min()
     }
 
     /// From then on no lease is renewed.
@@ -220,10 +219,25 @@ impl Timeline {
         self.follow(actions);
     }
 
-    /// Answers the probe that was sent then by the leases as they are now.
+    /// Answers the probe that was sent then by the leases and nodes as they are now.
     pub fn answer(&mut self, sent: Moment) {
-        let actions = self.list(sent);
+        let actions = self.list(sent, true);
         self.follow(actions);
+    }
+
+    /// Lets one write of each direction be sent.
+    pub fn permit(&mut self) {
+        let held = std::mem::take(&mut self.seed.holds_permits);
+        let actions = self.take(Input::Woken);
+        self.seed.holds_permits = held;
+        self.follow(actions);
+    }
+
+    /// Refuses a write, since the dependent was changed, and reads it again.
+    pub fn conflict(&mut self, id: DependentId) {
+        let seen = || self.env.dependents[id.0].clone();
+        let read = self.seed.read.clone().map_or_else(seen, present);
+        self.input(Input::Written(id, Err(Refusal::Conflict(read))));
     }
 
     /// Makes the last write of a dependent, which is held, and answers it.
@@ -262,8 +276,13 @@ impl Timeline {
     }
 
     fn take(&mut self, input: Input) -> Vec<Action> {
+        let is_free = !self.seed.holds_permits;
         let env = Environment {
             machines: Some(self.nodes.machines()),
+            permits: ByDirection {
+                up: is_free,
+                down: is_free,
+            },
             ..self.env.env()
         };
         let actions = self.shoot.input(input, &env, self.now);
@@ -276,49 +295,45 @@ impl Timeline {
 
     fn carry_out(&mut self, action: Action) -> Vec<Action> {
         match action {
-            Action::ListLeases { .. } => {
-                if matches!(self.api, Api::Answers | Api::Vouched) {
-                    // A request is sent after it was decided on.
-                    self.now = self.now + TimeDelta::microseconds(1);
-                }
-                match self.api {
-                    Api::Answers => self.list(self.now),
-                    Api::Fails(failure) => self.take(Input::Failed(failure)),
-                    Api::Takes(latency) => {
-                        self.slow = Some((self.now + latency, self.now));
-                        vec![]
+            Action::Probe { with_nodes } => self.probe(with_nodes),
+            Action::AwaitPermit(_) if !self.seed.holds_permits => self.take(Input::Woken),
+            Action::Write(order) => {
+                let id = order.dependent;
+                let is_standbys = !order.needs_lead && order.change.write.replicas == Some(0);
+                let refusal = match () {
+                    () if is_standbys && self.seed.disagrees => {
+                        // It is not sent.
+                        self.log.retain(|(_, said, _)| *said != Action::Write(order.clone()));
+                        Refusal::Unverified(String::new())
                     }
-                    Api::Hangs => vec![],
-                    Api::Vouched => self.take(Input::NodesConfirmed),
-                }
-            }
-            Action::ListNodes => self.take(Input::Nodes(self.nodes.records())),
-            Action::Verify => {
-                let as_seen = Verified {
-                    is_ours: true,
-                    is_paused: false,
-                    standby_protects: self.env.options.standby_protects.value,
-                    machines: self.nodes.machines(),
+                    () if self.seed.refused.contains(&id) => Refusal::NotLeading,
+                    () if self.seed.holds_writes => return vec![],
+                    () => return self.write(&order),
                 };
-                self.take(Input::Verified((self.verified)(as_seen)))
+                self.take(Input::Written(id, Err(refusal)))
             }
-            Action::AcquirePermit(id, _) if !self.seed.holds_permits => {
-                self.take(Input::Permitted(id))
-            }
-            Action::Read(id, _) => {
-                let seen = || self.env.dependents[id.0].clone();
-                let read = self.seed.read.clone().map_or_else(seen, present);
-                self.take(Input::Read(id, Ok(read)))
-            }
-            Action::Write(order) if self.seed.refused.contains(&order.dependent) => {
-                self.take(Input::Written(order.dependent, Err(Refusal::NotLeading)))
-            }
-            Action::Write(order) if !self.seed.holds_writes => self.write(&order),
             _ => vec![],
         }
     }
 
-    fn list(&mut self, sent: Moment) -> Vec<Action> {
+    fn probe(&mut self, with_nodes: bool) -> Vec<Action> {
+        if matches!(self.api, Api::Answers | Api::Decreed(_)) {
+            // A request is sent after it was decided on.
+            self.now = self.now + TimeDelta::microseconds(1);
+        }
+        match self.api {
+            Api::Answers => self.list(self.now, with_nodes),
+            Api::Fails(failure) => self.take(Input::Failed(failure)),
+            Api::Takes(latency) => {
+                self.slow = Some((self.now + latency, self.now, with_nodes));
+                vec![]
+            }
+            Api::Hangs => vec![],
+            Api::Decreed(verdict) => self.take(Input::Decreed(verdict)),
+        }
+    }
+
+    fn list(&mut self, sent: Moment, with_nodes: bool) -> Vec<Action> {
         let now = self.now.elapsed_since_start().as_seconds_f64();
         let times = RequestTimes {
             sent,
@@ -330,7 +345,12 @@ impl Timeline {
             let renewed = self.nodes.renewed(number, now);
             leases.push(lease(&Nodes::name(number), renewed + self.nodes.ahead));
         }
-        self.take(Input::Leases(times, leases))
+        let nodes = with_nodes.then(|| self.nodes.records());
+        self.take(Input::Probed(Answer {
+            times,
+            leases,
+            nodes,
+        }))
     }
 
     /// Makes a write, and lets the view show it after its answer.

@@ -37,7 +37,7 @@ fn unscalable_is_tried_again() {
 fn failed_scalings_pause_longer_and_longer() {
     tell(
         "
-        of one dependent | outage, refuse mcm; 40 | begun to 25: 0 Down, 1.2 Down, 3.4 Down, 7.6 Down, 12.8 Down, 18 Down, 23.2 Down
+        of one dependent | outage, refuse mcm; 40 | tries to 25: 0 mcm, 0.1 mcm
         a seed that refuses all for seconds costs no node | outage, refuse mcm, refuse kcm; 4 refuse nothing; 20 | writes from 4: 4 mcm 0, 4 kcm 0
         ",
     );

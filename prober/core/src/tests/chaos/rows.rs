@@ -70,7 +70,6 @@ healthy, grace 20 s, beats of 10 s: healthy, grace 20 s, crashes
 healthy, leases of 4 s, half -8: healthy, leases of 4 s, half -8, crashes
 owner
 owner, crashes, edits
-owner, passivates
 settings
 settings, reloads, slow: settings, reloads, answers take 0.05 to 2.5 s
 options

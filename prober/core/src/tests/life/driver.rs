@@ -25,15 +25,18 @@ use super::{Seconds, at};
 use crate::config::{Config, Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::options::ResolvedOptions;
-use crate::plan::Direction;
+use crate::plan::{ByDirection, Direction};
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
-use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
+use crate::shoot::{Action, Answer, Input, Order, ProbeFailure, Report, Shoot, Start};
 use crate::tests::scene::{OwnedEnvironment, dependent, env, running, wall};
-use crate::verdict::NodeRecord;
 
 /// Time that a replica takes at its start to read the shoot's namespace.
 const NAMESPACE_READ: (Seconds, Seconds) = (0.01, 1.5);
+/// Leases that take longer are not waited for before the nodes are listed too.
+const NODES_BESIDE: Seconds = 0.1;
+/// The longest that a standby waits for the seed's own word.
+const READ_LIMIT: Seconds = 1.0;
 /// The most events a second, on average, beside those of 100 s at the start.
 const MOST_EVENTS: u64 = 1000;
 pub const NAMES: [&str; 5] = ["kcm", "mcm", "ca", "dd", "ee"];
@@ -42,7 +45,7 @@ pub const NAMES: [&str; 5] = ["kcm", "mcm", "ca", "dd", "ee"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Awaited {
     Probe,
-    Verification,
+    Permit(Direction),
     Dependent(DependentId),
 }
 
@@ -67,8 +70,6 @@ pub struct LifeReplica {
     pub blind: bool,
     pub awaits: HashMap<Awaited, u64>,
     pub suspended_until: Seconds,
-    /// The nodes that are listed beside the leases, and when they are there.
-    nodes: Option<(Seconds, Vec<NodeRecord>)>,
     pub memory: OracleMemory,
 }
 
@@ -172,7 +173,6 @@ impl Life {
             blind: false,
             awaits: HashMap::new(),
             suspended_until: 0.0,
-            nodes: None,
             memory: OracleMemory::default(),
         };
         let mut life = Self {
@@ -274,7 +274,7 @@ impl Life {
 
     fn woken(&mut self, by: usize) {
         let next = self.replicas[by].machine.as_ref().and_then(Shoot::next);
-        if next.is_some_and(|(next, _)| next <= at(self.t)) {
+        if next.is_some_and(|next| next <= at(self.t)) {
             self.wake(by);
         }
     }
@@ -284,15 +284,23 @@ impl Life {
     }
 
     fn feed(&mut self, by: usize, input: Input) {
+        self.feed_with(by, input, ByDirection::default());
+    }
+
+    /// The same with permits, which are given back if nothing is written with them.
+    fn feed_with(&mut self, by: usize, input: Input, permits: ByDirection<bool>) {
         if self.replicas[by].suspended_until > self.t {
             return;
         }
-        let env = self.env(by);
+        let env = OwnedEnvironment {
+            permits,
+            ..self.env(by)
+        };
         let Some(machine) = &mut self.replicas[by].machine else {
             return;
         };
         let actions = machine.input(input, &env.env(), at(self.t));
-        if let Some((next, _)) = machine.next() {
+        if let Some(next) = machine.next() {
             let next = next.elapsed_since_start().as_seconds_f64();
             self.at(next.max(self.t + 2e-6), move |life| life.woken(by));
         }
@@ -331,7 +339,11 @@ impl Life {
         }
         self.replicas[by].awaits.remove(&request.awaited);
         self.note_answer(by, &input);
-        self.feed(by, input);
+        let mut permits = ByDirection::default();
+        if let Awaited::Permit(direction) = request.awaited {
+            permits[direction] = true;
+        }
+        self.feed_with(by, input, permits);
     }
 
     pub fn place(&self, by: usize, id: DependentId) -> usize {
@@ -340,61 +352,31 @@ impl Life {
 
     fn carry_out(&mut self, by: usize, action: Action) {
         match action {
-            Action::ListLeases { with_nodes } => self.list_leases(by, with_nodes),
-            Action::ListNodes => {
-                self.lists += 1;
-                let request = self.ask(by, Awaited::Probe);
-                let listed = self.replicas[by].nodes.take();
-                let (there, nodes) = listed.unwrap_or_else(|| self.list_nodes());
-                self.answer(there - self.t, request, Input::Nodes(nodes));
-            }
-            Action::Verify => {
-                let request = self.ask(by, Awaited::Verification);
-                let verified = Verified {
-                    is_ours: self.is_ours.0,
-                    is_paused: self.paused.0,
-                    standby_protects: true,
-                    machines: self.nodes.machines(self.t),
-                };
-                let fails = self.answers.random::<f64>() < self.plan.fails / 2.0;
-                let takes = self.draw(self.plan.seed);
-                let verified = (!fails).then_some(verified);
-                self.answer(takes, request, Input::Verified(verified));
-            }
-            Action::AcquirePermit(id, direction) => {
-                let request = self.ask(by, Awaited::Dependent(id));
-                let takes = match direction {
-                    Direction::Up => self.draw((0.0, self.plan.queue)),
-                    Direction::Down => 0.0,
-                };
-                self.answer(takes, request, Input::Permitted(id));
-            }
-            Action::Read(id, limit) => {
-                let request = self.ask(by, Awaited::Dependent(id));
-                let (takes, limit) = (self.draw(self.plan.seed), limit.as_secs_f64());
-                if takes > limit {
-                    let refused = Input::Read(id, Err(Refusal::Timeout));
-                    return self.answer(limit, request, refused);
+            Action::Probe { with_nodes } => self.probe(by, with_nodes),
+            Action::AwaitPermit(direction) => {
+                let awaited = Awaited::Permit(direction);
+                if !self.replicas[by].awaits.contains_key(&awaited) {
+                    let request = self.ask(by, awaited);
+                    let takes = match direction {
+                        Direction::Up => self.draw((0.0, self.plan.queue)),
+                        Direction::Down => 0.0,
+                    };
+                    self.answer(takes, request, Input::Woken);
                 }
-                let place = self.place(by, id);
-                self.after(takes / 2.0, move |life| {
-                    let read = state(&life.objects[place]);
-                    life.answer(takes / 2.0, request, Input::Read(id, Ok(read)));
-                });
             }
             Action::Write(order) => self.send(by, order),
             Action::Cancel(id) => drop(self.replicas[by].awaits.remove(&Awaited::Dependent(id))),
             Action::Report(Report::Found) => self.note_finding(by),
             Action::Report(report) => {
-                if matches!(report, Report::Ended(..)) {
-                    self.check_scalings(by);
+                if matches!(report, Report::NotScaled(..)) {
+                    self.check_failures(by);
                 }
                 self.note(format!("{by} {report:?}"));
             }
         }
     }
 
-    fn list_leases(&mut self, by: usize, with_nodes: bool) {
+    fn probe(&mut self, by: usize, with_nodes: bool) {
         self.probes += 1;
         let request = self.ask(by, Awaited::Probe);
         self.check_probes(by);
@@ -424,25 +406,57 @@ impl Life {
             wall: wall(received + self.plan.ours),
         };
         let leases = self.nodes.leases(self.t + takes / 2.0);
-        self.replicas[by].nodes = with_nodes.then(|| self.list_nodes());
-        self.answer(takes, request, Input::Leases(times, leases));
-    }
-
-    /// The nodes, and when they are there.
-    fn list_nodes(&mut self) -> (Seconds, Vec<NodeRecord>) {
-        let takes = self.draw(self.plan.answers);
-        (self.t + takes, self.nodes.records(self.t + takes / 2.0))
+        let mut there = takes;
+        let nodes = with_nodes.then(|| {
+            self.lists += 1;
+            // They are listed beside leases that take longer than that.
+            let takes_too = self.draw(self.plan.answers);
+            let begins = takes.min(NODES_BESIDE);
+            there = takes.max(begins + takes_too);
+            self.nodes.records(self.t + begins + takes_too / 2.0)
+        });
+        let answer = Answer {
+            times,
+            leases,
+            nodes,
+        };
+        self.answer(there, request, Input::Probed(answer));
     }
 
     fn send(&mut self, by: usize, order: Order) {
+        let id = order.dependent;
+        let request = self.ask(by, Awaited::Dependent(id));
+        let place = self.place(by, id);
+        self.check_order(by, place, &order);
+        if order.needs_lead || order.change.write.replicas != Some(0) {
+            return self.send_confirmed(request, place, order);
+        }
+        let takes = self.draw(self.plan.seed).min(READ_LIMIT);
+        let fails = self.answers.random::<f64>() < self.plan.fails / 2.0;
+        if fails || takes == READ_LIMIT || !self.confirms(by) {
+            let refused = Err(Refusal::Unverified(String::new()));
+            return self.answer(takes, request, Input::Written(id, refused));
+        }
+        self.after(takes, move |life| {
+            if life.is_awaited(request) {
+                life.send_confirmed(request, place, order);
+            }
+        });
+    }
+
+    /// True if the seed's API server says of the shoot what the replica's view says.
+    fn confirms(&self, by: usize) -> bool {
+        let shown = &self.replicas[by].env.machines;
+        let is_free = self.is_ours.0 && !self.paused.0;
+        is_free && shown.as_ref() == Some(&self.nodes.machines(self.t))
+    }
+
+    fn send_confirmed(&mut self, request: Request, place: usize, order: Order) {
         let Order {
             dependent: id,
             limit,
             ..
         } = order;
-        let request = self.ask(by, Awaited::Dependent(id));
-        let place = self.place(by, id);
-        self.check_order(by, place, &order);
         let takes = self.draw(self.plan.seed) / 2.0;
         if self.plan.refuses && place == 0 && self.t % 200.0 > 100.0 && !self.is_calm() {
             let denied = Refusal::Denied {
@@ -459,11 +473,22 @@ impl Life {
         if !lost || self.answers.random() {
             self.after(takes, move |life| {
                 let result = life.write_arrives(request, place, &order.change);
-                if let Some(result) = result.filter(|_| !lost) {
-                    life.answer(takes, request, Input::Written(id, result));
+                match result.filter(|_| !lost) {
+                    Some(Err(Refusal::Conflict(_))) => life.read_again(request, id, place),
+                    Some(result) => life.answer(takes, request, Input::Written(id, result)),
+                    None => {}
                 }
             });
         }
+    }
+
+    /// A dependent is read after a conflict.
+    fn read_again(&mut self, request: Request, id: DependentId, place: usize) {
+        let takes = self.draw(self.plan.seed);
+        self.after(takes, move |life| {
+            let conflict = Refusal::Conflict(state(&life.objects[place]));
+            life.answer(takes, request, Input::Written(id, Err(conflict)));
+        });
     }
 
     /// The write is made if it is still based on what there is. One that was cancelled may be made
@@ -480,6 +505,21 @@ impl Life {
         }
         let result = self.write(request.by, place, change);
         awaited.then_some(result)
+    }
+
+    /// The machine of a replica begins again, as for a shoot that it has just begun to probe.
+    pub fn restart(&mut self, by: usize) {
+        let start = Start {
+            eligible: at(self.t),
+            in_operation: !self.plan.fresh,
+        };
+        let env = self.env(by);
+        let replica = &mut self.replicas[by];
+        if replica.machine.is_some() {
+            replica.awaits.clear();
+            replica.machine = Some(Shoot::new(start, &env.env(), at(self.t)));
+            replica.memory.begins_again(self.t);
+        }
     }
 
     pub fn start(&mut self, by: usize) {

@@ -5,6 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use super::Seconds;
 use super::driver::Life;
 use crate::plan::{ByDirection, Direction};
+use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Marks, Observed};
 use crate::shoot::{Input, Shoot};
 use crate::verdict::Verdict;
@@ -49,6 +50,8 @@ pub struct OracleMemory {
     pub changed_since: Seconds,
     /// Time at which the last complete probe was sent, and its verdict.
     pub finding: Option<(Seconds, Verdict)>,
+    /// The last probe has failed.
+    pub fails: bool,
     /// Time of its last write.
     pub wrote: Seconds,
     /// The last direction that a probe asked for, and its beginning.
@@ -58,7 +61,7 @@ pub struct OracleMemory {
     /// Sending of the first of the last probes that all said "up".
     pub up_since: Option<Seconds>,
     pub probes: VecDeque<Seconds>,
-    pub scalings: VecDeque<Seconds>,
+    pub failures: VecDeque<Seconds>,
 }
 
 impl OracleMemory {
@@ -72,6 +75,12 @@ impl OracleMemory {
                 ..Known::new(Some(after), known.since)
             };
         }
+    }
+
+    /// Its machine begins again, and knows nothing of before.
+    pub fn begins_again(&mut self, t: Seconds) {
+        (self.started, self.proof_from) = (t, t);
+        (self.finding, self.turned, self.up_since) = (None, None, None);
     }
 
     /// From now on it may write, as far as others are concerned.
@@ -121,7 +130,7 @@ impl Life {
             let seen = memory
                 .finding
                 .is_some_and(|(before, _)| sent - before < unseen);
-            memory.finding = Some((sent, verdict));
+            (memory.finding, memory.fails) = (Some((sent, verdict)), false);
             let up_since = memory.up_since.filter(|_| seen).unwrap_or(sent);
             memory.up_since = verdict.is_up().then_some(up_since);
             if let Some((direction, _)) = verdict.aim()
@@ -132,9 +141,10 @@ impl Life {
         }
     }
 
-    /// Takes in what an answer tells a replica of a dependent.
+    /// Takes in what an answer tells a replica.
     pub fn note_answer(&mut self, by: usize, input: &Input) {
-        if let Input::Read(id, Ok(DependentState::Present(observed)))
+        self.replicas[by].memory.fails |= matches!(input, Input::Failed(_));
+        if let Input::Written(id, Err(Refusal::Conflict(DependentState::Present(observed))))
         | Input::Written(id, Ok(observed)) = input
         {
             let place = self.place(by, *id);

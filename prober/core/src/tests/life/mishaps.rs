@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use super::driver::{Awaited, Life};
+use super::driver::Life;
 use super::plan::{Leadership, Mishap};
 use super::{Seconds, at};
 use crate::config::Config;
@@ -181,7 +181,7 @@ impl Life {
         }
     }
 
-    /// Gives up what is under way for dependents that have other places now.
+    /// Another list of dependents begins another life of the machine.
     pub fn reload(&mut self, by: usize, config: Arc<Config>) {
         let replica = &mut self.replicas[by];
         let names = |config: &Config| -> Vec<_> {
@@ -189,14 +189,13 @@ impl Life {
             dependents.map(|one| one.resource.name.clone()).collect()
         };
         let after = names(&config);
-        if names(&replica.env.config) != after {
-            replica
-                .awaits
-                .retain(|awaited, _| !matches!(awaited, Awaited::Dependent(_)));
-        }
+        let is_other = names(&replica.env.config) != after;
         replica.env.config = config;
         replica.memory.changed_since = self.t;
         self.note(format!("{by} reloads {after:?}"));
+        if is_other {
+            self.restart(by);
+        }
         self.wake(by);
     }
 
@@ -238,14 +237,9 @@ impl Life {
     }
 
     fn owner_changes(&mut self, by: usize) {
-        let elsewhere = |is_confirmed: bool| Owner::Elsewhere {
-            passivates_since: (is_confirmed && self.plan.passivates).then(|| at(self.t - 0.1)),
-        };
-        let before = self.replicas[by].env.owner;
-        let next = match (before, self.mishaps.random_range(0..4)) {
+        let next = match (self.replicas[by].env.owner, self.mishaps.random_range(0..4)) {
             (Owner::Here, 0 | 1) => Owner::Unknown,
-            (Owner::Here, 2) | (Owner::Elsewhere { .. }, 0) => elsewhere(false),
-            (Owner::Unknown, 0 | 1) | (Owner::Elsewhere { .. }, 1) => elsewhere(true),
+            (Owner::Here, 2) => Owner::LeaderOnly,
             _ => Owner::Here,
         };
         self.set_owner(by, next);
@@ -255,11 +249,12 @@ impl Life {
     fn set_owner(&mut self, by: usize, next: Owner) {
         let replica = &mut self.replicas[by];
         let before = std::mem::replace(&mut replica.env.owner, next);
-        if next == Owner::Here && before != next {
-            replica.memory.is_free(self.t);
-        }
-        if before.is_elsewhere() && !next.is_elsewhere() {
-            replica.memory.finding = None;
+        let protects = replica.env.leads && before == Owner::LeaderOnly;
+        match next {
+            Owner::Here if protects => replica.memory.free_since.up = self.t,
+            Owner::Here if before != next => replica.memory.is_free(self.t),
+            Owner::LeaderOnly if before == Owner::Unknown => replica.memory.is_free(self.t),
+            _ => {}
         }
         self.note(format!("{by}: the owner record says {next:?}"));
     }

@@ -154,7 +154,6 @@ pub struct Plan {
     pub down_delay: Seconds,
     pub stabilization: Seconds,
     pub only_held_down: bool,
-    pub passivates: bool,
     /// Five dependents with levels, delays and timeouts at random.
     pub many_dependents: bool,
     // The nodes.

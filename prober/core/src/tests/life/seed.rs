@@ -8,7 +8,7 @@ use super::Seconds;
 use super::driver::{Life, NAMES};
 use super::plan::Mishap;
 use crate::refusal::Refusal;
-use crate::replicas::{Observed, PlannedWrite};
+use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::tests::scene::running;
 
 /// The replicas that it has to have after a restore.
@@ -63,7 +63,7 @@ impl Life {
         let version = |object: &Observed| (object.uid.clone(), object.resource_version.clone());
         if version(now) != version(&change.base) {
             self.conflicts += 1;
-            return Err(Refusal::Conflict);
+            return Err(Refusal::Conflict(DependentState::Unknown));
         }
         let ready = now.ready;
         let mut after = change.after((self.version + 1).to_string());

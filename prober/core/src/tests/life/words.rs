@@ -48,7 +48,6 @@ impl Plan {
             "levels wait" => self.down_delay = 10.0,
             "stabilization" => self.stabilization = 20.0,
             "only held down" => self.only_held_down = true,
-            "passivates" => self.passivates = true,
             "many dependents" => self.many_dependents = true,
             "# to # nodes" => self.nodes = (n as usize, m as usize + 1),
             "few nodes" => self.nodes = (1, 4),

@@ -1,0 +1,128 @@
+//! The order of writes (rules 59, 69, D-35): which levels are open.
+//!
+//! Down: protection beats order. A level opens when the one before it is at 0 ready pods, after 5
+//! s, or at the ordering deadline, whichever comes first; nothing that fails stops anything else.
+//! Up: strict order. A level opens when all of the one before it is written and ready, or 5 s after
+//! the write. What cannot be scaled is waited for until its timeout since its level opened.
+
+use chrono::TimeDelta;
+
+use super::{Direction, Environment, Goal, Output, Report, Shoot};
+use crate::config::DependentId;
+use crate::moment::Moment;
+use crate::plan::levels;
+use crate::refusal::ATTEMPTS;
+use crate::span;
+
+/// Longest wait of a level for the pods of the one before it, as in the Go original.
+const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
+
+/// How it stands with a dependent that a later level waits for.
+enum Wait {
+    Over,
+    Until(Option<Moment>),
+    /// It has lasted long enough; what is to be said of that once the next level opens.
+    Late(Report),
+}
+
+impl Shoot {
+    /// Opens each level whose lower ones let it. One that is open stays so in a scale-down; on the way
+    /// up it is closed again when a lower one has something to do.
+    pub(super) fn open_levels(&mut self, goal: Goal, env: &Environment<'_>, out: &mut Output) {
+        let (mut is_open, mut left) = (true, Vec::new());
+        for level in levels(&env.config.dependents, goal.0).into_values() {
+            for &id in &level {
+                let has_work = !matches!(self.plan(id, goal, env), Ok(None));
+                let open = &mut self.dependents[id].open;
+                if !is_open && goal.0 == Direction::Up {
+                    *open = None;
+                } else if is_open && open.is_none() {
+                    *open = Some(out.now);
+                    if has_work {
+                        left.drain(..).for_each(|report| out.report(report));
+                    }
+                }
+            }
+            is_open = is_open
+                && match goal.0 {
+                    Direction::Down => self.is_out_of_the_way(&level, env, out),
+                    Direction::Up => self.is_back(&level, goal, env, &mut left, out),
+                };
+        }
+    }
+
+    /// Down: its pods are gone, or it cannot be scaled; after 5 s, or at the deadline, in any case.
+    fn is_out_of_the_way(
+        &self,
+        level: &[DependentId],
+        env: &Environment<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let opened = level.iter().filter_map(|&id| self.dependents[id].open);
+        let (Some(opened), Some(course)) = (opened.min(), self.course) else {
+            return true;
+        };
+        let up = level
+            .iter()
+            .filter(|&&id| self.dependents[id].view.has_replicas());
+        let delays = up.map(|&id| env.config.dependent(id).scale_down.initial_delay);
+        let delay = span(delays.max().unwrap_or_default());
+        let latest = course.limit(opened, opened + delay + READY_WAIT);
+        out.wake_at(latest);
+        let is_gone = |&id: &DependentId| {
+            let known = &self.dependents[id];
+            !known.view.is_going_down() || known.failures >= ATTEMPTS
+        };
+        latest <= out.now || level.iter().all(is_gone)
+    }
+
+    fn is_back(
+        &self,
+        level: &[DependentId],
+        goal: Goal,
+        env: &Environment<'_>,
+        left: &mut Vec<Report>,
+        out: &mut Output,
+    ) -> bool {
+        let mut is_back = true;
+        for &id in level {
+            match self.comes_back(id, goal, env, out.now) {
+                Wait::Over => {}
+                Wait::Late(report) => left.push(report),
+                Wait::Until(end) => {
+                    is_back = false;
+                    out.wake_at(end.unwrap_or(Moment::NEVER));
+                }
+            }
+        }
+        is_back
+    }
+
+    /// Up: it is ready, or was written 5 s ago; or it fails for as long as its timeout.
+    fn comes_back(
+        &self,
+        id: DependentId,
+        goal: Goal,
+        env: &Environment<'_>,
+        now: Moment,
+    ) -> Wait {
+        let known = &self.dependents[id];
+        let (end, report) = match self.plan(id, goal, env) {
+            Ok(None) => {
+                let Some(written) = known.written.filter(|_| known.view.is_starting()) else {
+                    return Wait::Over;
+                };
+                (Some(written + READY_WAIT), Report::NotReady(id))
+            }
+            Ok(Some(_)) | Err(_) => {
+                let timeout = span(env.config.dependent(id).scale_up.timeout);
+                let end = known.fails().then(|| known.due() + timeout);
+                (end, Report::LeftBehind(id))
+            }
+        };
+        match end {
+            Some(end) if end <= now => Wait::Late(report),
+            end => Wait::Until(end),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Terms by which this replica writes. When they change, a write wants a probe that was sent since.
+
+use std::sync::Arc;
+
+use super::{Environment, Owner, Reason};
+use crate::config::Config;
+use crate::lifecycle::ShootSettings;
+use crate::moment::Moment;
+use crate::plan::{ByDirection, Direction};
+
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    config: Arc<Config>,
+    settings: ShootSettings,
+    goes_first: bool,
+    /// What forbids a write, whatever the probes say.
+    pub forbidden: ByDirection<Option<Reason>>,
+    /// Time of the last change.
+    pub since: Moment,
+    /// The pause that was read last.
+    was_paused: bool,
+}
+
+impl Terms {
+    pub(super) fn new(env: &Environment<'_>, now: Moment) -> Self {
+        Self {
+            config: Arc::clone(env.config),
+            settings: env.settings.clone(),
+            goes_first: env.goes_first(),
+            forbidden: forbidden(env, false),
+            since: now,
+            was_paused: env.paused.unwrap_or(false),
+        }
+    }
+
+    /// Takes in the environment. Returns true if the shoot's own settings have changed.
+    pub(super) fn observe(&mut self, env: &Environment<'_>, now: Moment) -> bool {
+        let forbidden = forbidden(env, self.was_paused);
+        self.was_paused = env.paused.unwrap_or(self.was_paused);
+        let has_new_settings = self.settings != *env.settings;
+        if has_new_settings {
+            self.settings.clone_from(env.settings);
+        }
+        if has_new_settings
+            || !Arc::ptr_eq(env.config, &self.config)
+            || (self.goes_first, self.forbidden) != (env.goes_first(), forbidden)
+        {
+            self.config = Arc::clone(env.config);
+            (self.goes_first, self.forbidden) = (env.goes_first(), forbidden);
+            self.since = now;
+        }
+        has_new_settings
+    }
+
+    pub(super) fn settings(&self) -> &ShootSettings {
+        &self.settings
+    }
+
+    /// See [`Environment::goes_first`].
+    pub(super) fn goes_first(&self) -> bool {
+        self.goes_first
+    }
+}
+
+fn forbidden(env: &Environment<'_>, was_paused: bool) -> ByDirection<Option<Reason>> {
+    let reason = |direction| {
+        let protects = direction == Direction::Down && env.goes_first();
+        let is_owned = match env.owner {
+            Owner::Here => true,
+            Owner::LeaderOnly => protects,
+            Owner::Unknown => false,
+        };
+        // While that is unknown the leader protects; but a pause that was read stays in effect until
+        // it is read as lifted.
+        let is_paused = env.paused.unwrap_or(!protects || was_paused);
+        let may_stand_in = env.goes_first() || env.options.standby_protects.value;
+        [
+            (env.is_ours, Reason::NotOurs),
+            (is_owned, Reason::NotOwned),
+            (!is_paused, Reason::Paused),
+            (may_stand_in, Reason::Leader),
+        ]
+        .into_iter()
+        .find_map(|(is_met, reason)| (!is_met).then_some(reason))
+    };
+    ByDirection {
+        up: reason(Direction::Up),
+        down: reason(Direction::Down),
+    }
+}
