@@ -5,13 +5,13 @@
 //! matter, the nodes.
 //!
 //! ```text
-//! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, task, driver)
+//! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, task)
 //!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
 //!                                  |
 //! shoot API <--shoot_client- probe: leases [, nodes]
 //!                                  | lease clock -> candidates -> verdict -> schedule, scaling   (prober_core)
 //!                                  v
-//!                 executor: permit -> one write per resource (write) -> seed API
+//!                 permit -> one write per resource (write) -> seed API
 //! ```
 //!
 //! [`prober_core`] decides and does nothing else; the other modules read, carry out and report.
@@ -21,14 +21,11 @@
 pub mod agent;
 pub mod clock;
 pub mod config;
-mod driver;
-mod executor;
 pub mod gardener;
 pub mod manager;
 mod observability;
 pub mod owner_check;
 mod owner_records;
-pub mod restore;
 pub mod seed;
 pub mod seed_reader;
 pub mod shared;

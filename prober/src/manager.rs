@@ -136,7 +136,7 @@ impl Manager {
                     shoot: cancelled.clone(),
                     process: process.clone(),
                 };
-                task::run(shared, &name, state, start, ends)
+                task::run(shared, &name, state, start, None, ends)
             };
             restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
         };

@@ -6,7 +6,7 @@ pub mod dependent;
 mod namespace;
 pub(crate) mod rights;
 pub mod secret;
-mod verify;
+mod confirm;
 pub(crate) mod wakers;
 pub mod watch_scope;
 pub mod watches;
@@ -39,7 +39,7 @@ pub use self::watches::SeedWatches;
 const PER_PAGE: u32 = 100;
 
 /// Limit of shoots read again at once before a replica that does not lead protects them (D-50).
-const VERIFICATIONS: usize = 32;
+const CONFIRMATIONS: usize = 32;
 
 pub struct Seed {
     pub client: Client,
@@ -51,7 +51,7 @@ pub struct Seed {
     named: RwLock<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
-    verifications: Semaphore,
+    confirmations: Semaphore,
     watch_scope: WatchScope,
     pub(crate) unreadable: UnreadableObjects,
     pub(crate) missing_rights: MissingRights,
@@ -76,7 +76,7 @@ impl Seed {
             namespaces: View::new("namespaces", &unreadable),
             named: RwLock::default(),
             wakers: Arc::default(),
-            verifications: Semaphore::new(VERIFICATIONS),
+            confirmations: Semaphore::new(CONFIRMATIONS),
             watch_scope,
             unreadable,
             missing_rights: MissingRights::default(),

@@ -11,6 +11,7 @@ mod connection;
 pub mod error;
 pub mod kubeconfig;
 mod names;
+mod probe;
 pub mod resources;
 pub mod wire;
 
@@ -144,16 +145,16 @@ impl ShootClient {
         }
     }
 
-    /// A client with the same Secret and a connection of its own, for requests at the same time.
-    pub fn beside(&self) -> Self {
+    /// A client with a connection of its own, for requests at the same time.
+    fn beside(&self, secret: &Arc<KubeconfigSecret>) -> Self {
         Self {
-            secret: self.secret.clone(),
+            secret: Some(Arc::clone(secret)),
             ..Self::new(self.clock, Arc::clone(&self.resources))
         }
     }
 
-    /// Begins a probe: lists the leases of all nodes. The Secret holds for the whole probe.
-    pub async fn leases(
+    /// Lists the leases of all nodes. The Secret holds for the whole probe.
+    async fn leases(
         &mut self,
         secret: &Arc<KubeconfigSecret>,
         budget: Budget,
@@ -162,7 +163,7 @@ impl ShootClient {
         self.list(&LEASES, budget).await
     }
 
-    pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
+    async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
         let Listing { times, items } = self.list::<NodeList>(&NODES, budget).await?;
         Ok(Listing {
             times,

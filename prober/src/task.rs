@@ -1,17 +1,37 @@
-//! The prober's task of one shoot, the only one that writes for it.
+//! The prober's task of one shoot, the only one that writes for it. It passes inputs to the state
+//! machine ([`prober_core::shoot`]), carries out its actions as jobs, and hands its reports on.
+//!
+//! ```text
+//! timer, wakers, jobs --input--> Shoot --actions--> jobs: probe, permit, write
+//!                                   '---reports--> Reporter
+//! ```
 
+use std::future::ready;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use common::process::LAST_ANSWERS;
-use prober_core::config::ResourceRef;
-use prober_core::shoot::Start;
+use common::view::Namespaced;
+use prober_core::config::{Config, DependentId, ResourceRef};
+use prober_core::moment::Moment;
+use prober_core::plan::{ByDirection, Direction};
+use prober_core::refusal::Refusal;
+use prober_core::replicas::Observed;
+use prober_core::shoot::{Action, Answer, Input, Order, Shoot, Start};
+use prober_core::verdict::{BackedNodes, Verdict};
+use tokio::task::JoinError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::JoinMap;
+use tracing::Instrument;
 
-use crate::driver::Driver;
-use crate::observability::report::AgentReporter;
-use crate::seed::ClusterState;
+use crate::observability::report::Reporter;
+use crate::seed::wakers::Registration;
+use crate::seed::{ClusterState, Seed};
 use crate::shared::Shared;
+use crate::shoot_client::error::{ProbeError, ProbeStep};
+use crate::shoot_client::{Budget, ShootClient};
+use crate::write::{Confirmed, Permit, Target};
 
 /// What ends a probe.
 pub(crate) struct Ends {
@@ -20,27 +40,294 @@ pub(crate) struct Ends {
     pub process: CancellationToken,
 }
 
+/// A shoot and its surroundings, as a report may need them.
+pub(crate) struct ShootContext {
+    pub namespace: String,
+    pub shared: Shared,
+    pub config: Arc<Config>,
+    pub shoot: Shoot,
+    pub probe_began: Moment,
+}
+
+/// What is under way for a shoot, at most one of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Job {
+    Probe,
+    Permit(Direction),
+    Write(DependentId),
+}
+
+enum Done {
+    Probed(ShootClient, Result<Answer, ProbeError>),
+    Decreed(Verdict),
+    Permitted(Direction, Permit),
+    Written(DependentId, Result<Arc<Observed>, Refusal>),
+}
+
+struct Task {
+    context: ShootContext,
+    reporter: Reporter,
+    /// In place of what probes say.
+    decree: Option<Verdict>,
+    /// Last state of the Cluster that could be understood.
+    cluster: Arc<ClusterState>,
+    machines: BackedMachines,
+    wakers: Registration,
+    jobs: JoinMap<Job, Done>,
+    /// `None` while a probe is under way.
+    client: Option<ShootClient>,
+    /// Time at which the seed's API server confirmed to a standby what is known of the shoot.
+    confirmed: Confirmed,
+    /// True if the config names other dependents now, of which this task knows nothing.
+    is_outdated: bool,
+    /// True if nothing more is begun.
+    is_closed: bool,
+}
+
+/// Last Machines of a shoot, and the nodes that they back. Healthy shoots keep theirs, so that
+/// their nodes need not be put in order for each input.
+#[derive(Default)]
+struct BackedMachines(Arc<Namespaced<Option<Arc<str>>>>, Arc<BackedNodes>);
+
+impl BackedMachines {
+    fn of(&mut self, seed: &Seed, namespace: &str) -> Option<Arc<BackedNodes>> {
+        let machines = seed.machines(namespace)?;
+        if !Arc::ptr_eq(&machines, &self.0) {
+            let backed = machines.values().map(|node| Option::clone(node)).collect();
+            *self = Self(machines, Arc::new(backed));
+        }
+        Some(Arc::clone(&self.1))
+    }
+}
+
 /// Probes a shoot until cancelled; returns what is held down then. At the end of the process that
-/// includes the writes that were under way.
+/// includes the writes that were under way. A `decree` takes the place of what probes would say.
 pub(crate) async fn run(
     shared: Shared,
     namespace: &str,
     cluster: Arc<ClusterState>,
     start: Start,
+    decree: Option<Verdict>,
     ends: Ends,
 ) -> Vec<ResourceRef> {
-    let statuses = shared.statuses.clone();
-    let reporter = |first_probe| AgentReporter::new(&statuses, namespace, first_probe);
-    let mut driver = Driver::new(shared, namespace, cluster, start, reporter);
-    driver.wake();
-    while ends
-        .shoot
-        .run_until_cancelled(driver.step())
-        .await
-        .is_some()
-    {}
-    if ends.process.is_cancelled() && timeout(LAST_ANSWERS, driver.finish()).await.is_err() {
-        tracing::warn!("a write has had no answer until the end, it may have been made");
+    loop {
+        let (shared, cluster) = (shared.clone(), Arc::clone(&cluster));
+        let mut task = Task::new(shared, namespace, cluster, start, decree);
+        task.feed(Input::Woken, ByDirection::default());
+        while !task.is_outdated && ends.shoot.run_until_cancelled(task.step()).await.is_some() {}
+        if ends.process.is_cancelled() && timeout(LAST_ANSWERS, task.finish()).await.is_err() {
+            tracing::warn!("a write has had no answer until the end, it may have been made");
+        }
+        task.reporter.ended(&task.context);
+        if ends.shoot.is_cancelled() {
+            return task.context.shoot.held_down().cloned().collect();
+        }
+        tracing::info!("the config names other dependents, the probe begins anew");
     }
-    driver.end().held_down().cloned().collect()
+}
+
+impl Task {
+    fn new(
+        shared: Shared,
+        namespace: &str,
+        cluster: Arc<ClusterState>,
+        start: Start,
+        decree: Option<Verdict>,
+    ) -> Self {
+        let config = Arc::clone(&shared.config.borrow());
+        let mut machines = BackedMachines::default();
+        let now = shared.clock.now();
+        let backed = machines.of(&shared.seed, namespace);
+        let env = shared.environment(namespace, &config, &cluster, backed);
+        let shoot = Shoot::new(start, &env, now);
+        let client = ShootClient::new(shared.clock, Arc::clone(&shared.resources));
+        Self {
+            reporter: Reporter::new(&shared.statuses, namespace, shoot.due()),
+            decree,
+            wakers: shared.seed.wakers.register(namespace),
+            jobs: JoinMap::new(),
+            client: Some(client),
+            confirmed: Confirmed::default(),
+            is_outdated: false,
+            is_closed: false,
+            cluster,
+            machines,
+            context: ShootContext {
+                namespace: namespace.to_owned(),
+                shared,
+                config,
+                shoot,
+                probe_began: now,
+            },
+        }
+    }
+
+    /// Waits for the next input and passes it on. Can be cancelled at any time.
+    async fn step(&mut self) {
+        let (clock, next) = (self.context.shared.clock, self.context.shoot.next());
+        tokio::select! {
+            biased;
+            Some((_, done)) = self.jobs.join_next() => self.done(done),
+            () = self.wakers.woken() => self.feed(Input::Woken, ByDirection::default()),
+            () = clock.reach(next) => self.feed(Input::Woken, ByDirection::default()),
+        }
+    }
+
+    /// Passes on what a job has ended with. One that panicked ends this task in the same way, and
+    /// no other.
+    fn done(&mut self, done: Result<Done, JoinError>) {
+        let mut permits = ByDirection::default();
+        let input = match done {
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            // It was cancelled.
+            Err(_) => return,
+            Ok(Done::Permitted(direction, permit)) => {
+                permits[direction] = Some(permit);
+                Input::Woken
+            }
+            Ok(Done::Decreed(verdict)) => Input::Decreed(verdict),
+            Ok(Done::Written(id, result)) => Input::Written(id, result),
+            Ok(Done::Probed(client, answer)) => {
+                self.client = Some(client);
+                match answer {
+                    Ok(answer) => Input::Probed(answer),
+                    Err(error) => {
+                        self.feed(Input::Failed(error.failure()), permits);
+                        return self.reporter.probe_failed(&self.context, &error);
+                    }
+                }
+            }
+        };
+        self.feed(input, permits);
+    }
+
+    /// Lets the shoot act on an input and on what has changed around it. A permit that no write takes
+    /// is given back.
+    fn feed(&mut self, input: Input, mut permits: ByDirection<Option<Permit>>) {
+        self.refresh();
+        let (config, cluster) = (Arc::clone(&self.context.config), Arc::clone(&self.cluster));
+        let ShootContext {
+            namespace, shared, ..
+        } = &self.context;
+        let machines = self.machines.of(&shared.seed, namespace);
+        let mut env = shared.environment(namespace, &config, &cluster, machines);
+        env.permits = ByDirection {
+            up: permits.up.is_some(),
+            down: permits.down.is_some(),
+        };
+        self.reporter.options(&env);
+        let now = shared.clock.now();
+        for action in self.context.shoot.input(input, &env, now) {
+            match action {
+                Action::Report(report) => self.reporter.report(&self.context, report),
+                _ if self.is_closed => {}
+                Action::Probe { with_nodes } => {
+                    self.context.probe_began = now;
+                    self.probe(with_nodes);
+                }
+                Action::AwaitPermit(direction) => self.await_permit(direction),
+                Action::Write(order) => {
+                    let permit = permits[order.direction].take();
+                    self.write(order, permit);
+                }
+                Action::Cancel(id) => {
+                    self.jobs.abort(&Job::Write(id));
+                }
+            }
+        }
+        self.reporter.updated(&self.context);
+    }
+
+    /// Applies the config and the Cluster as they are now.
+    fn refresh(&mut self) {
+        let ShootContext {
+            namespace,
+            shared,
+            config,
+            shoot,
+            ..
+        } = &mut self.context;
+        let newest = Arc::clone(&shared.config.borrow());
+        let named = newest.dependents.iter().map(|dependent| &dependent.resource);
+        if named.eq(shoot.dependents().map(|known| &known.resource)) {
+            *config = newest;
+        } else {
+            self.is_outdated = true;
+        }
+        let cluster = shared.seed.clusters.get("", namespace);
+        if let Some(cluster) = cluster
+            && cluster.uid == self.cluster.uid
+            && cluster.lifecycle.is_some()
+        {
+            if cluster.settings != self.cluster.settings {
+                tracing::info!(settings = ?cluster.settings, "settings changed, probing at once");
+            }
+            self.cluster = cluster;
+        }
+    }
+
+    fn begin(&mut self, job: Job, work: impl Future<Output = Done> + Send + 'static) {
+        self.jobs.spawn(job, work.in_current_span());
+    }
+
+    fn probe(&mut self, with_nodes: bool) {
+        if let Some(verdict) = self.decree {
+            return self.begin(Job::Probe, ready(Done::Decreed(verdict)));
+        }
+        let Some(mut client) = self.client.take() else {
+            return;
+        };
+        let ShootContext {
+            namespace,
+            shared,
+            config,
+            ..
+        } = &self.context;
+        let budget = Budget::starting_now(config.probe_timeout);
+        let secret = shared.seed.kubeconfig(namespace);
+        self.begin(Job::Probe, async move {
+            let stage = ProbeStep::Kubeconfig;
+            let answer = match secret {
+                Ok(secret) => client.probe(&secret, with_nodes, budget).await,
+                Err(cause) => Err(ProbeError { stage, cause }),
+            };
+            Done::Probed(client, answer)
+        });
+    }
+
+    fn await_permit(&mut self, direction: Direction) {
+        let job = Job::Permit(direction);
+        if !self.jobs.contains_key(&job) {
+            let writer = Arc::clone(&self.context.shared.writer);
+            self.begin(job, async move {
+                Done::Permitted(direction, writer.permit(direction).await)
+            });
+        }
+    }
+
+    fn write(&mut self, order: Order, permit: Option<Permit>) {
+        let writer = Arc::clone(&self.context.shared.writer);
+        let id = order.dependent;
+        let target = Target {
+            config: Arc::clone(&self.context.config),
+            namespace: self.context.namespace.clone(),
+            uid: self.cluster.uid.clone(),
+            machines: Arc::clone(&self.machines.1),
+            confirmed: Arc::clone(&self.confirmed),
+        };
+        self.begin(Job::Write(id), async move {
+            let written = writer.write(&target, &order).await;
+            drop(permit);
+            Done::Written(id, written)
+        });
+    }
+
+    /// Waits for the answers to the writes under way, and begins nothing more.
+    async fn finish(&mut self) {
+        self.is_closed = true;
+        self.jobs.abort_matching(|job| !matches!(job, Job::Write(_)));
+        while let Some((_, done)) = self.jobs.join_next().await {
+            self.done(done);
+        }
+    }
 }

@@ -93,6 +93,8 @@ pub(crate) fn nothing_found() -> Finding {
         fraction: 0.6,
         pool_conditions: &PoolConditions::default(),
         renewed_after: None,
+        down_since: None,
+        nodes_good_for: TimeDelta::zero(),
     };
     Judge::default().judge(&rules)
 }

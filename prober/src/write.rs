@@ -12,23 +12,26 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
-use prober_core::config::ResourceRef;
+use kube::ResourceExt;
+use parking_lot::Mutex;
+use prober_core::config::Config;
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::{
     DependentState, MELTDOWN_PROTECTION_ACTIVE, Observed, PlannedWrite, REPLICAS,
 };
 use prober_core::shoot::Order;
+use prober_core::verdict::BackedNodes;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::seed::Seed;
-use crate::seed::dependent::ScalableObject;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
+/// Time for which what the seed's API server has confirmed counts (D-85).
+const CONFIRMED_FOR: Duration = Duration::from_secs(10);
 const FIELD_MANAGER: &str = "dependency-watchdog";
 
 type RestoreLimiter = RateLimiter<NotKeyed, InMemoryState, LimiterClock, NoOpMiddleware<Duration>>;
@@ -44,6 +47,22 @@ impl governor::clock::Clock for LimiterClock {
         self.0.elapsed()
     }
 }
+
+/// What is to be kept until a write is answered.
+pub type Permit = Option<OwnedSemaphorePermit>;
+
+/// What a shoot's writes are made by, besides their orders.
+pub(crate) struct Target {
+    pub config: Arc<Config>,
+    pub namespace: String,
+    pub uid: String,
+    /// Nodes that Machines back, as its last probe was judged by.
+    pub machines: Arc<BackedNodes>,
+    pub confirmed: Confirmed,
+}
+
+/// Time at which the seed's API server confirmed what is known of a shoot.
+pub(crate) type Confirmed = Arc<Mutex<Option<Instant>>>;
 
 pub struct Writer {
     seed: Arc<Seed>,
@@ -61,7 +80,7 @@ fn refusal(error: kube::Error) -> Refusal {
     let (code, said) = (status.code, StatusMessage::of(&status).to_string());
     match ApiFailure::from(&*status) {
         ApiFailure::NotFound => Refusal::NotFound,
-        ApiFailure::Conflict => Refusal::Conflict,
+        ApiFailure::Conflict => Refusal::Conflict(DependentState::Unknown),
         ApiFailure::Throttled(wait) => Refusal::Throttled(wait),
         ApiFailure::Unauthorized | ApiFailure::Forbidden => Refusal::Denied { code, said },
         ApiFailure::Server => Refusal::Unavailable { code, said },
@@ -94,10 +113,9 @@ impl Writer {
         }
     }
 
-    /// Waits until a write in this direction may be made. To be awaited before that write is
-    /// decided on, since it may take long; what it returns is to be kept until the write is
-    /// answered.
-    pub async fn permit(&self, direction: Direction) -> Option<OwnedSemaphorePermit> {
+    /// Waits until a write in this direction may be made. What it returns is to be kept until the
+    /// write is answered.
+    pub async fn permit(&self, direction: Direction) -> Permit {
         match direction {
             Direction::Down => Arc::clone(&self.protective).acquire_owned().await.ok(),
             Direction::Up => {
@@ -109,47 +127,62 @@ impl Writer {
         }
     }
 
-    /// Reads a dependent from the API server itself.
-    pub async fn read(
+    /// Makes one change, provided that the dependent is still as observed, and logs a failure. Returns
+    /// how it is then.
+    pub(crate) async fn write(
         &self,
-        resource: &ResourceRef,
-        namespace: &str,
-        limit: Duration,
-    ) -> Result<DependentState, Refusal> {
-        let read = async {
-            let api = self.api(resource, namespace)?;
-            let object = api.get_opt(&resource.name).await.map_err(refusal)?;
-            Ok(object.map_or(DependentState::Absent, DependentState::from))
-        };
-        bounded(resource, limit, read).await
-    }
-
-    /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
-    pub async fn write(
-        &self,
-        resource: &ResourceRef,
-        namespace: &str,
+        target: &Target,
         order: &Order,
     ) -> Result<Arc<Observed>, Refusal> {
-        let written = async {
-            let api = self.api(resource, namespace)?;
-            let (params, patch) = (
-                PatchParams::apply(FIELD_MANAGER),
-                merge_patch(&order.change),
-            );
-            let patch = Patch::Merge(patch);
-            self.fenced(order, api.patch(&resource.name, &params, &patch))
-                .await
-        };
-        let object = bounded(resource, order.limit, written).await?;
-        let version = object.resource_version().unwrap_or_default();
-        Ok(Arc::new(order.change.after(version)))
+        let resource = &target.config.dependent(order.dependent).resource;
+        timeout(order.limit, self.attempt(target, order))
+            .await
+            .unwrap_or(Err(Refusal::Timeout))
+            .inspect_err(|error| tracing::debug!(%resource, category = error.into_str(), %error, "write failed"))
     }
 
-    fn api(&self, resource: &ResourceRef, namespace: &str) -> Result<Api<ScalableObject>, Refusal> {
-        let view = self.seed.dependent(resource);
-        let view = view.ok_or(Refusal::SeedUnknown)?;
-        Ok(view.api(&self.seed.client, namespace))
+    async fn attempt(&self, target: &Target, order: &Order) -> Result<Arc<Observed>, Refusal> {
+        let resource = &target.config.dependent(order.dependent).resource;
+        let view = self.seed.dependent(resource).ok_or(Refusal::SeedUnknown)?;
+        let api = view.api(&self.seed.client, &target.namespace);
+        if order.direction == Direction::Down && !order.needs_lead {
+            self.confirm(target).await.map_err(Refusal::Unverified)?;
+        }
+        let params = PatchParams::apply(FIELD_MANAGER);
+        let patch = Patch::Merge(merge_patch(&order.change));
+        let written = self.fenced(order, api.patch(&resource.name, &params, &patch));
+        match written.await {
+            Ok(object) => {
+                let version = object.resource_version().unwrap_or_default();
+                Ok(Arc::new(order.change.after(version)))
+            }
+            // How it is now, if that can be read.
+            Err(Refusal::Conflict(_)) => {
+                let read = api.get_opt(&resource.name).await;
+                Err(Refusal::Conflict(read.map_or(DependentState::Unknown, |object| {
+                    object.map_or(DependentState::Absent, DependentState::from)
+                })))
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Fails unless the seed's API server shows what a replica that does not lead protects by: its
+    /// watches may have died without a sign.
+    async fn confirm(&self, target: &Target) -> Result<(), String> {
+        let Target {
+            config,
+            namespace,
+            uid,
+            machines,
+            confirmed,
+        } = target;
+        let is_recent = |at: &Instant| at.elapsed() < CONFIRMED_FOR;
+        if !confirmed.lock().as_ref().is_some_and(is_recent) {
+            self.seed.confirm(config, namespace, uid, machines).await?;
+            *confirmed.lock() = Some(Instant::now());
+        }
+        Ok(())
     }
 
     /// Makes a request as long as this process runs, and leads if the order needs that: one that
@@ -170,18 +203,6 @@ impl Writer {
         let answer = answer.ok_or(Refusal::NotLeading)?;
         answer.ok_or(Refusal::Suspended)?.map_err(refusal)
     }
-}
-
-/// Bounds a request in time, and logs its failure.
-async fn bounded<T>(
-    resource: &ResourceRef,
-    limit: Duration,
-    request: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, Refusal> {
-    let result = timeout(limit, request).await;
-    result
-        .unwrap_or(Err(Refusal::Timeout))
-        .inspect_err(|error| tracing::debug!(%resource, category = error.into_str(), %error, "request for a resource failed"))
 }
 
 /// Annotations that do not change are not in it: a marker keeps its value.

@@ -245,7 +245,6 @@ pub(super) struct Snapshot<'a> {
     pub not_scaled: &'a BTreeMap<ResourceRef, String>,
     pub history: &'a ShootHistory,
     pub is_scaling: bool,
-    pub has_stood_down: bool,
     pub paused: bool,
     pub leads: bool,
     pub now: Moment,
@@ -280,9 +279,6 @@ impl<'a> SeenDependent<'a> {
 impl Outage {
     /// Begins, continues or ends a shoot's record. Returns the one that has ended.
     pub(super) fn follow(open: &mut Option<Box<Self>>, by: &Snapshot<'_>) -> Option<Box<Self>> {
-        if by.has_stood_down {
-            return Self::probe_ended(open, by.wall);
-        }
         let is_up = by.verdict.is_some_and(Verdict::is_up);
         let is_down = by.verdict == Some(Verdict::ScaleDown);
         let is_held = by.dependents.iter().any(|seen| seen.is_held_down);
@@ -420,7 +416,7 @@ impl Outage {
         }
         self.name_authors();
         for (resource, waits) in by.waits {
-            note(&mut self.waited, resource, reason(waits.requirement), at);
+            note(&mut self.waited, resource, reason(waits.reason), at);
         }
         for (resource, cause) in by.not_scaled {
             note(&mut self.not_scaled, resource, cause, at);

@@ -10,7 +10,7 @@ use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
-use prober_core::shoot::{DependentRecord, Environment, Report, Waits};
+use prober_core::shoot::{DependentRecord, Environment, Reason, Report, Waits};
 
 use super::facts::{describe_short, excluded, list};
 use super::in_seconds;
@@ -20,23 +20,24 @@ use super::settings::ShownOption;
 use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
 use super::waits::reason;
 use super::why::Condition;
-use crate::driver::{Reporter, ShootContext};
+use crate::task::ShootContext;
 use crate::owner_records::record::Ownership;
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
 
 /// Reports in the shoot's status, the log, metrics and Events.
-pub(crate) struct AgentReporter {
+pub(crate) struct Reporter {
     status: StatusHandle,
 }
 
-impl Reporter for AgentReporter {
-    fn adjust(&mut self, env: &mut Environment<'_>) {
+impl Reporter {
+    /// Called before each input, with what the shoot decides by.
+    pub(crate) fn options(&self, env: &Environment<'_>) {
         if env.paused.is_some() {
             self.options_known(env.options);
         }
     }
 
-    fn report(&mut self, context: &ShootContext, report: Report) {
+    pub(crate) fn report(&mut self, context: &ShootContext, report: Report) {
         let metrics = &context.shared.metrics;
         match report {
             Report::Found => self.probe_complete(context),
@@ -44,14 +45,6 @@ impl Reporter for AgentReporter {
             Report::MachinesUnknown => {
                 let (stage, cause) = (ProbeStep::Machines, Cause::SeedUnknown("Machines"));
                 self.probe_failed(context, &ProbeError { stage, cause });
-            }
-            Report::Begun(direction) => {
-                tracing::info!(direction = direction.into_str(), "scaling begins")
-            }
-            Report::Abandoned(direction) => self.abandoned(context, direction),
-            Report::Ended(direction, written, failed) => {
-                let direction = direction.into_str();
-                tracing::info!(direction, written, failed, "scaling ended");
             }
             Report::Written {
                 dependent,
@@ -81,21 +74,18 @@ impl Reporter for AgentReporter {
                 self.status
                     .update(|status| status.not_scaled.insert(resource, refusal.to_string()));
             }
-            Report::Waits(at, direction, waits) => context.waits(at, direction, waits),
+            Report::Waits(at, direction, waits) => {
+                if waits.reason == Reason::NotOwned {
+                    metrics.owners.prevented.inc(direction);
+                }
+                context.waits(at, direction, waits);
+            }
             Report::NotReady(at) => {
                 metrics.not_ready.inc();
                 tracing::warn!(resource = %context.resource(at), "resource is not ready yet, going on");
             }
             Report::LeftBehind(at) => context.left_behind(at),
             Report::KeepsChanging(at) => context.keeps_changing(at),
-            Report::NotOwner(direction) => {
-                metrics.owners.prevented.inc(direction);
-                tracing::warn!(
-                    direction = direction.into_str(),
-                    owner = context.owner().map(<&str>::from),
-                    "the owner record does not allow what would be written"
-                );
-            }
             Report::WouldWrite(at, direction, replicas_before, replicas) => {
                 let resource = context.resource(at);
                 metrics.dry_run_write(direction, resource);
@@ -105,7 +95,7 @@ impl Reporter for AgentReporter {
         }
     }
 
-    fn probe_failed(&mut self, context: &ShootContext, error: &ProbeError) {
+    pub(crate) fn probe_failed(&mut self, context: &ShootContext, error: &ProbeError) {
         let (stage, category) = (error.stage.into_str(), error.cause.category());
         let failed_probes = context.shoot.failures();
         context.shared.metrics.probes.failed(error);
@@ -130,14 +120,21 @@ impl Reporter for AgentReporter {
     }
 
     /// Brings the status up to date; what has changed since decides whether an outage has ended.
-    fn updated(&mut self, context: &ShootContext) {
+    pub(crate) fn updated(&mut self, context: &ShootContext) {
         let (shoot, now) = (&context.shoot, context.shared.clock.now());
         let owner = context.owner();
         let ended = self.status.update(|status| {
             status.due = shoot.due();
             status.owner = owner;
-            status.intended = shoot.intended().to_vec();
-            status.scaling = shoot.scaling();
+            let intended = |dependent: &DependentRecord| {
+                let after = dependent.intended()?.replicas();
+                Some((dependent.resource.clone(), after))
+            };
+            status.intended = shoot.dependents().filter_map(intended).collect();
+            let scaling = std::mem::replace(&mut status.scaling, shoot.scaling());
+            if scaling != status.scaling {
+                context.scaling_changed(scaling, status.scaling);
+            }
             let fails = |resource: &ResourceRef| {
                 let mut dependents = shoot.dependents();
                 dependents.any(|dependent| dependent.resource == *resource && dependent.fails())
@@ -167,7 +164,6 @@ impl Reporter for AgentReporter {
                 not_scaled: &status.not_scaled,
                 history: &status.history,
                 is_scaling: shoot.scaling().is_some(),
-                has_stood_down: shoot.has_stood_down(),
                 paused: status.is_paused(),
                 leads: context.shared.election.leads(),
                 now,
@@ -178,7 +174,7 @@ impl Reporter for AgentReporter {
         self.outage_ended(context, ended);
     }
 
-    fn ended(&mut self, context: &ShootContext) {
+    pub(crate) fn ended(&mut self, context: &ShootContext) {
         let ended = self
             .status
             .update(|status| Outage::probe_ended(&mut status.outage, context.wall()));
@@ -187,7 +183,7 @@ impl Reporter for AgentReporter {
     }
 }
 
-impl AgentReporter {
+impl Reporter {
     pub(crate) fn new(statuses: &ShootStatuses, namespace: &str, first_probe: Moment) -> Self {
         Self {
             status: statuses.register(namespace.to_owned(), first_probe),
@@ -266,24 +262,6 @@ impl AgentReporter {
         }
     }
 
-    fn abandoned(&self, context: &ShootContext, direction: Direction) {
-        let metrics = &context.shared.metrics;
-        metrics.cancelled_scalings.inc(direction);
-        if context.shoot.has_stood_down() {
-            metrics.owners.prevented.inc(direction);
-        }
-        let (outcome, paused) = self
-            .status
-            .update(|status| (status.outcome.clone(), status.is_paused()));
-        tracing::info!(
-            direction = direction.into_str(),
-            verdict = outcome.map_or("unknown", |outcome| outcome.finding.verdict.into_str()),
-            paused,
-            owner = context.owner().map(<&str>::from),
-            "scaling cancelled"
-        );
-    }
-
     /// Reports a whole outage in the log, and in an Event and metrics if this replica leads or has
     /// taken part.
     fn outage_ended(&self, context: &ShootContext, ended: Option<Box<Outage>>) {
@@ -312,6 +290,26 @@ impl AgentReporter {
 }
 
 impl ShootContext {
+    /// Reports that this replica has more or nothing to do now.
+    fn scaling_changed(&self, before: Option<Direction>, now: Option<Direction>) {
+        let verdict = self.shoot.verdict();
+        if let Some(direction) = before {
+            let is_over = verdict.is_some_and(|verdict| match direction {
+                Direction::Up => !verdict.is_up(),
+                Direction::Down => verdict.is_up(),
+            });
+            if is_over {
+                self.shared.metrics.cancelled_scalings.inc(direction);
+            }
+            let direction = direction.into_str();
+            let verdict = verdict.map_or("unknown", |verdict| verdict.into_str());
+            tracing::info!(direction, verdict, cancelled = is_over, "scaling ended");
+        }
+        if let Some(direction) = now {
+            tracing::info!(direction = direction.into_str(), "scaling begins");
+        }
+    }
+
     fn grace_too_short(&self, grace: Grace) {
         let [grace_s, expired_after_s] = [grace.period(), grace.threshold()].map(in_seconds);
         let message = describe_short(grace_s, expired_after_s);
@@ -347,7 +345,7 @@ impl ShootContext {
         tracing::info!(
             resource = %self.resource(at),
             direction = direction.into_str(),
-            waits_for = reason(waits.requirement),
+            waits_for = reason(waits.reason),
             until,
             "resource is not written yet"
         );
@@ -379,11 +377,7 @@ impl ShootContext {
         let about = self.object(resource);
         match write.replicas {
             Some(0) => {
-                let why = if self.shoot.has_stood_down() {
-                    "the shoot belongs to another seed"
-                } else {
-                    "the nodes have lost the way to their API server"
-                };
+                let why = "the nodes have lost the way to their API server";
                 events.warning(
                     &about,
                     "ScaledDown",

@@ -13,7 +13,7 @@ use prober_core::lifecycle::{Lifecycle, StopReason, WaitReason};
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
-use prober_core::shoot::{Intended, Waits};
+use prober_core::shoot::Waits;
 use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -80,7 +80,7 @@ pub(crate) struct ShootStatus {
     pub scaling: Option<Direction>,
     pub outage: Option<Box<Outage>>,
     pub history: ShootHistory,
-    pub intended: Vec<Intended>,
+    pub intended: Vec<(ResourceRef, i32)>,
     /// Writes that wait, and for what.
     pub waits: Vec<(ResourceRef, Waits)>,
     /// Causes by which dependents could not be scaled.

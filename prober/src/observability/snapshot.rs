@@ -141,14 +141,14 @@ impl ShootEntry {
             let mut waits = status.waits.iter();
             let waits = waits.find(|(of, _)| of == resource);
             dependent.waits = waits.map(|(_, waits)| ShownWait {
-                requirement: <&str>::from(waits.requirement).into(),
-                reason: reason(waits.requirement).into(),
+                kind: waits.reason.into_str().into(),
+                reason: reason(waits.reason).into(),
                 until: waits.until.map(time),
             });
             let mut intended = status.intended.iter();
             let intended = intended
-                .find(|write| (&write.kind, &write.name) == (&resource.kind, &resource.name));
-            dependent.would_become = intended.map(|write| write.after);
+                .find(|(of, _)| of == resource);
+            dependent.would_become = intended.map(|(_, after)| *after);
         }
         let late = (now - status.due).to_std().unwrap_or_default();
         self.probe = Some(ProbeStatus {

@@ -100,12 +100,7 @@ impl Ownership {
             Self::Ours => Owner::Here,
             Self::NotChecked | Self::Doubted => Owner::Unknown,
             Self::Unproven(_) => Owner::LeaderOnly,
-            Self::Elsewhere { checked } => Owner::Elsewhere {
-                passivates_since: checked.filter(|_| on_loss == OnLoss::Passivate),
-            },
-            Self::Unresolved(_) => Owner::Elsewhere {
-                passivates_since: None,
-            },
+            Self::Elsewhere { .. } | Self::Unresolved(_) => Owner::Unknown,
         }
     }
 

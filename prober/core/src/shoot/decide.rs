@@ -104,7 +104,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    pub(super) fn new(reason: Reason) -> Self {
+    pub fn new(reason: Reason) -> Self {
         Self {
             reason,
             until: None,

@@ -130,6 +130,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
     pub dependent: DependentId,
+    pub direction: Direction,
     pub change: PlannedWrite,
     /// Time at which the probe was sent that it rests on.
     pub judged_at: Moment,

@@ -124,6 +124,7 @@ impl Shoot {
         out.is_unfinished = true;
         out.actions.push(Action::Write(Order {
             dependent: id,
+            direction,
             change: change.clone(),
             judged_at,
             limit: known.limit(direction, env.config.dependent(id)),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use prober_core::judgement::{CountedLease, Finding};
 use prober_core::lease::LeaseState;
 use prober_core::replicas::{Observed, Write};
-use prober_core::shoot::Requirement;
+use prober_core::shoot::Reason;
 use prober_core::verdict::Tally;
 
 use super::*;
@@ -33,7 +33,6 @@ struct RecordedShoot {
     waits: Vec<(ResourceRef, Waits)>,
     not_scaled: BTreeMap<ResourceRef, String>,
     is_scaling: bool,
-    has_stood_down: bool,
     paused: bool,
     open: Option<Box<Outage>>,
     ended: Vec<Outage>,
@@ -110,12 +109,11 @@ impl RecordedShoot {
             ["unpaused"] => self.paused = false,
             ["scaling"] => self.is_scaling = true,
             ["scaled"] => self.is_scaling = false,
-            ["stands", "down"] => self.has_stood_down = true,
             // No write has an answer, and none is awaited any more.
             ["gives", "up"] => self.writing.clear(),
             [name, "dropped"] => self.dropped = Some(name.to_owned()),
             [name, "refused"] => self.not_scaled = [(resource(name), "403 Forbidden".to_owned())].into(),
-            [name, "waits"] => self.waits = [Requirement::Recent, Requirement::NotPaused].map(|requirement| (resource(name), Waits { requirement, until: None })).into(),
+            [name, "waits"] => self.waits = [Reason::Answer, Reason::Paused].map(|reason| (resource(name), Waits::new(reason))).into(),
             [name, "0", "unreadable"] => drop(self.held.insert(name.to_owned(), None)),
             // A write as the leader, answered and seen; or only that.
             [name, to] => { self.wrote(second, name, to, true); self.shows(name, to); }
@@ -202,7 +200,6 @@ impl RecordedShoot {
             not_scaled: &self.not_scaled,
             history: &self.history,
             is_scaling: self.is_scaling,
-            has_stood_down: self.has_stood_down,
             paused: self.paused,
             leads: true,
             now,
@@ -300,16 +297,10 @@ protected; 70 paused, back; 130 unpaused; 131 kcm 1, mcm 1
 protected; 30 paused, back; 45 silent from 15 15 15, down
     nothing 0, not back, another
     3 of 3 leases expired, found held down: mcm, kcm; not over yet
-# What a reload drops while it is held down was not restored; nor is what a shoot leaves that stands down.
+# What a reload drops while it is held down was not restored.
 protected; 3 mcm dropped; 30 back; 31 kcm 1
     leader 3, back in 30
     3 of 3 leases expired, held down (written as the leader): mcm, kcm for 29s; still held down after 31s
-protected; 70 stands down
-    leader 2, not back
-    3 of 3 leases expired, held down (written as the leader): mcm, kcm; still held down after 1m 10s
-fell; 70 stands down
-    nothing 0, not back
-    3 of 3 leases expired; probe ended after 1m 10s
 # Unknown before the verdict, and so not spared.
 well; 0 silent from -80 -80 -30 -30 -30, down; 30 down
     nothing 0, not back

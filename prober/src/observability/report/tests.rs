@@ -93,8 +93,11 @@ async fn each_report_has_its_counter_and_its_event() {
         metrics: Metrics::register(&mut registry),
         ..shared(CONFIG)
     });
-    let mut reporter = AgentReporter::new(&context.shared.statuses, NAMESPACE, at(0.0));
+    let mut reporter = Reporter::new(&context.shared.statuses, NAMESPACE, at(0.0));
     let (up, down) = (Direction::Up, Direction::Down);
+    let not_owned = |direction| {
+        Report::Waits(D, direction, Waits::new(Reason::NotOwned))
+    };
     // How often each is reported, and what counts that.
     let rows = [
         (
@@ -105,26 +108,8 @@ async fn each_report_has_its_counter_and_its_event() {
         (1, written(None, false, false), ""),
         (1, written(None, true, false), ""),
         (1, Report::KeepsChanging(D), ""),
-        (
-            1,
-            Report::Abandoned(up),
-            "dwd_cancelled_scalings_total{direction=\"up\"} 1",
-        ),
-        (
-            2,
-            Report::Abandoned(down),
-            "dwd_cancelled_scalings_total{direction=\"down\"} 2",
-        ),
-        (
-            3,
-            Report::NotOwner(up),
-            "dwd_owner_prevented_total{direction=\"up\"} 3",
-        ),
-        (
-            4,
-            Report::NotOwner(down),
-            "dwd_owner_prevented_total{direction=\"down\"} 4",
-        ),
+        (3, not_owned(up), "dwd_owner_prevented_total{direction=\"up\"} 3"),
+        (4, not_owned(down), "dwd_owner_prevented_total{direction=\"down\"} 4"),
         (5, Report::NotReady(D), "dwd_not_ready_in_time_total 5"),
     ];
     for (times, report, _) in &rows {

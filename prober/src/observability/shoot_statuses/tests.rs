@@ -29,15 +29,10 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
         tokio::time::advance(std::time::Duration::from_secs(after)).await;
         assert_eq!(is_overdue(), expected);
     }
-    let write = Intended {
-        kind: "Deployment".into(),
-        name: "d".into(),
-        before: 1,
-        after: 0,
-    };
+    let resource = config.dependents[0].resource.clone();
     handle.update(|status| {
         status.owner = Some(Ownership::Unresolved(Unresolved::Timeout));
-        status.intended = vec![write];
+        status.intended = vec![(resource, 0)];
     });
     assert_eq!(is_overdue(), (false, false));
     // What a dry run would do is shown with the dependent.

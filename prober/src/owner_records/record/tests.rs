@@ -51,35 +51,3 @@ fn a_record_that_says_our_value_is_ours_and_any_other_value_is_not() {
     }
 }
 
-#[test]
-fn a_shoot_decides_by_where_its_record_says_that_it_belongs() {
-    let elsewhere = |passivates_since| Owner::Elsewhere { passivates_since };
-    let (not_written, passivated) = (elsewhere(None), elsewhere(Some(at(1.0))));
-    let confirmed = Ownership::Elsewhere {
-        checked: Some(at(1.0)),
-    };
-    for (standing, stands_down, passivates) in [
-        (Ownership::Ours, Owner::Here, Owner::Here),
-        (Ownership::NotChecked, Owner::Unknown, Owner::Unknown),
-        (Ownership::Doubted, Owner::Unknown, Owner::Unknown),
-        (
-            Ownership::Unproven(Unresolved::Server),
-            Owner::LeaderOnly,
-            Owner::LeaderOnly,
-        ),
-        (
-            Ownership::Elsewhere { checked: None },
-            not_written,
-            not_written,
-        ),
-        (
-            Ownership::Unresolved(Unresolved::Server),
-            not_written,
-            not_written,
-        ),
-        (confirmed, not_written, passivated),
-    ] {
-        let owner = [OnLoss::StandDown, OnLoss::Passivate].map(|on_loss| standing.owner(on_loss));
-        assert_eq!(owner, [stands_down, passivates], "{standing:?}");
-    }
-}
