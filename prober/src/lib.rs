@@ -27,7 +27,6 @@ mod observability;
 pub mod owner_check;
 mod owner_records;
 pub mod seed;
-pub mod seed_reader;
 pub mod shared;
 pub mod shoot_client;
 mod suspend_detector;
@@ -35,11 +34,10 @@ mod task;
 pub mod write;
 
 pub use agent::{Host, run, run_on};
-pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
+pub use observability::facts::{Fact, Tone, describe_verdict, lease_cells, list};
 pub use observability::outage::Outage;
-pub use observability::status::{ProbeStatus, ProberStatus, ShootEntry, ShownDependent};
-pub use observability::tone::Tone;
-pub use observability::why::Condition;
+pub use observability::status::ProberStatus;
+pub use observability::view::{Condition, ProbeStatus, ShootView, ShownDependent};
 pub use owner_records::record::Standing;
 
 #[cfg(test)]

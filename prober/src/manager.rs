@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::observability::shoot_statuses::ShootState;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 use crate::task::{self, Ends};
@@ -79,7 +78,7 @@ impl Manager {
             .as_ref()
             .is_some_and(|cluster| !cluster.is_self_hosted());
         statuses.owners.update(namespace, has_owner, clock.now());
-        statuses.set_state(namespace, cluster.as_deref().map(ShootState::from));
+        statuses.set_cluster(namespace, cluster.as_deref());
         let Some(cluster) = cluster else {
             return self.stop(namespace, "cluster_deleted").await;
         };

@@ -1,46 +1,81 @@
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
 use super::*;
+use crate::seed::ClusterState;
+use crate::tests::{CONFIG, at, shared};
 
-/// A shoot that is well.
-const WELL: &str = r#"{
-    "namespace": "n", "because": "", "paused": false, "settings": [],
-    "dependents": [{"kind": "Deployment", "name": "d", "apiVersion": "apps/v1", "condition": "running", "because": ""}],
-    "state": "probed", "probe": {"nextProbeInSeconds": 5, "overdue": false, "found": {
-        "secondsAgo": 5, "verdict": "scale_up", "candidates": 3, "expired": 0, "undecided": 0, "skewed": 0,
-        "fraction": 0.6, "expiredAfterSeconds": 30, "unknownAfterSeconds": 40, "excluded": {}
-    }}
-}"#;
+fn cluster(lifecycle: Option<prober_core::lifecycle::Lifecycle>) -> ClusterState {
+    ClusterState {
+        uid: "uid".to_owned(),
+        seed: Default::default(),
+        shoot: lifecycle.is_none().then(|| Err("odd".to_owned())),
+        lifecycle,
+        settings: Default::default(),
+    }
+}
 
-/// What is otherwise, and why that needs attention, the most urgent first.
-#[rustfmt::skip]
-const CONCERNS: [(&str, &str, &str); 13] = [
-    ("running", "held_down", "held down"),
-    ("scale_up", "scale_down", "in an outage"),
-    ("running", "missing", "without a controller that the config names"),
-    (r#""overdue": false"#, r#""overdue": true"#, "probes overdue"),
-    (r#""overdue": false"#, r#""overdue": false, "failure": {"stage": "leases", "category": "timeout", "message": "", "failedProbes": 1, "since": "2026-01-02T03:00:00Z"}"#, "probes failing"),
-    (r#""because": "","#, r#""because": "", "owner": {"standing": "elsewhere"},"#, "not ours, or not known to be"),
-    (r#""paused": false"#, r#""paused": true"#, "paused"),
-    (r#""probed", "probe""#, r#""unreadable", "no probe""#, "unclear"),
-    (r#""probed", "probe""#, r#""no_shoot", "no probe""#, "unclear"),
-    ("scale_up", "hold_undecided", "unclear"),
-    (r#""excluded": {}"#, r#""excluded": {}, "graceTooShort": true"#, "with too short a grace"),
-    (r#""probed", "probe""#, r#""hibernated", "no probe""#, ""),
-    ("scale_up", "scale_up_held_down", ""),
-];
+#[tokio::test(start_paused = true)]
+async fn what_needs_attention_comes_first_and_then_by_name() {
+    use prober_core::lifecycle::{Lifecycle, StopReason};
+    let shared = shared(CONFIG);
+    let config = Arc::clone(&shared.config.borrow());
+    let stopped = Some(Lifecycle::Stop(StopReason::Hibernated));
+    for (namespace, lifecycle) in [
+        ("b", stopped),
+        ("c", Some(Lifecycle::Probe)),
+        ("d", None),
+        ("a", stopped),
+    ] {
+        let cluster = cluster(lifecycle);
+        shared.statuses.set_cluster(namespace, Some(&cluster));
+    }
+    let handle = shared.statuses.register("c", &config, at(0.0));
+    tokio::time::advance(std::time::Duration::from_secs(40)).await;
+    let limit = TimeDelta::seconds(39);
+    let status = || ProberStatus::new(&shared.statuses, &shared.seed, &config, false);
+    let shown = |status: &ProberStatus| -> Vec<_> {
+        let shoots = status.shoots.iter();
+        shoots
+            .map(|shoot| format!("{} {}", shoot.namespace, shoot.state))
+            .collect()
+    };
+    // Its probe is overdue. No namespace could be read, so that the others need attention, too.
+    let all = ["c probed", "a hibernated", "b hibernated", "d unreadable"];
+    assert_eq!(shown(&status()), all);
+    assert_eq!(status().shoots_by_state["hibernated"], 2);
+    assert_eq!(status().shoots[0].dependents.len(), 1);
+    let late = shared.statuses.overdue(limit);
+    assert_eq!(late, Some(("c".to_owned(), TimeDelta::seconds(40))));
+    // What its task has published goes with it.
+    drop(handle);
+    assert_eq!(
+        shown(&status()),
+        ["a hibernated", "b hibernated", "c probed", "d unreadable"]
+    );
+    assert_eq!(shared.statuses.overdue(limit), None);
+    shared.statuses.set_cluster("a", None);
+    assert_eq!(
+        shown(&status()),
+        ["b hibernated", "c probed", "d unreadable"]
+    );
+}
 
-#[test]
-fn what_is_most_urgent_comes_first() {
-    let rows = CONCERNS.iter().rev().enumerate();
-    let shoots = rows.map(|(number, (given, taken, _))| {
-        let shoot = WELL
-            .replacen(given, taken, 1)
-            .replace(r#""n""#, &format!(r#""{number}""#));
-        serde_json::from_str::<ShootEntry>(&shoot).expect(&shoot)
-    });
-    let status = ProberStatus::default().with_entries(shoots);
-    let concerns = status
-        .shoots
-        .iter()
-        .map(|shoot| shoot.concern().map_or("", |concern| concern.label));
-    assert!(concerns.eq(CONCERNS.map(|(_, _, label)| label)));
+#[tokio::test(start_paused = true)]
+async fn the_last_outages_are_kept_and_those_of_a_later_version_can_be_read() {
+    let shared = shared(CONFIG);
+    let config = Arc::clone(&shared.config.borrow());
+    let handle = shared.statuses.register("loud", &config, at(0.0));
+    for second in 0..30 {
+        let record = serde_json::json!({
+            "namespace": "loud", "began": "2026-01-02T00:00:00Z", "ended": format!("2026-01-02T00:01:{second:02}Z"),
+            "end": "eclipsed", "heldDown": [], "writes": second, "colour": 1,
+        });
+        handle.keep(serde_json::from_value(record).expect("a record"));
+    }
+    let status = ProberStatus::new(&shared.statuses, &shared.seed, &config, false);
+    let writes = status.outages.iter().map(|outage| outage.writes);
+    assert!(writes.eq((10..30).rev()));
+    assert_eq!(status.outages[0].seconds(), 89.0);
 }

@@ -50,4 +50,3 @@ fn a_record_that_says_our_value_is_ours_and_any_other_value_is_not() {
         assert_eq!(question(domain, seed), None);
     }
 }
-
