@@ -1,12 +1,14 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
+use prober_core::lifecycle::{Lifecycle, StopReason};
 
 use super::*;
 use crate::seed::ClusterState;
 use crate::tests::{CONFIG, at, shared};
 
-fn cluster(lifecycle: Option<prober_core::lifecycle::Lifecycle>) -> ClusterState {
+fn cluster(lifecycle: Option<Lifecycle>) -> ClusterState {
     ClusterState {
         uid: "uid".to_owned(),
         seed: Default::default(),
@@ -18,7 +20,6 @@ fn cluster(lifecycle: Option<prober_core::lifecycle::Lifecycle>) -> ClusterState
 
 #[tokio::test(start_paused = true)]
 async fn what_needs_attention_comes_first_and_then_by_name() {
-    use prober_core::lifecycle::{Lifecycle, StopReason};
     let shared = shared(CONFIG);
     let config = Arc::clone(&shared.config.borrow());
     let stopped = Some(Lifecycle::Stop(StopReason::Hibernated));
@@ -32,34 +33,45 @@ async fn what_needs_attention_comes_first_and_then_by_name() {
         shared.statuses.set_cluster(namespace, Some(&cluster));
     }
     let handle = shared.statuses.register("c", &config, at(0.0));
-    tokio::time::advance(std::time::Duration::from_secs(40)).await;
-    let limit = TimeDelta::seconds(39);
+    tokio::time::advance(Duration::from_secs(40)).await;
     let status = || ProberStatus::new(&shared.statuses, &shared.seed, &config, false);
-    let shown = |status: &ProberStatus| -> Vec<_> {
-        let shoots = status.shoots.iter();
-        shoots
-            .map(|shoot| format!("{} {}", shoot.namespace, shoot.state))
-            .collect()
+    let shown = || {
+        let shoots = status().shoots.into_iter();
+        let shoots = shoots.map(|shoot| format!("{} {}", shoot.namespace, shoot.state));
+        shoots.collect::<Vec<_>>().join(", ")
     };
     // Its probe is overdue. No namespace could be read, so that the others need attention, too.
-    let all = ["c probed", "a hibernated", "b hibernated", "d unreadable"];
-    assert_eq!(shown(&status()), all);
+    let overdue = "c probed, a hibernated, b hibernated, d unreadable";
+    assert_eq!(shown(), overdue);
     assert_eq!(status().shoots_by_state["hibernated"], 2);
     assert_eq!(status().shoots[0].dependents.len(), 1);
-    let late = shared.statuses.overdue(limit);
-    assert_eq!(late, Some(("c".to_owned(), TimeDelta::seconds(40))));
-    // What its task has published goes with it.
     drop(handle);
-    assert_eq!(
-        shown(&status()),
-        ["a hibernated", "b hibernated", "c probed", "d unreadable"]
-    );
-    assert_eq!(shared.statuses.overdue(limit), None);
+    let by_name = "a hibernated, b hibernated, c probed, d unreadable";
+    assert_eq!(shown(), by_name);
     shared.statuses.set_cluster("a", None);
-    assert_eq!(
-        shown(&status()),
-        ["b hibernated", "c probed", "d unreadable"]
-    );
+    assert_eq!(shown(), "b hibernated, c probed, d unreadable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_that_is_not_probed_is_never_overdue() {
+    let shared = shared(CONFIG);
+    let config = Arc::clone(&shared.config.borrow());
+    let cluster = cluster(Some(Lifecycle::Probe));
+    let limit = TimeDelta::seconds(30);
+    let mut handles = Vec::new();
+    for (namespace, first) in [("late", 0.0), ("later", -5.0), ("in time", 1.0)] {
+        shared.statuses.set_cluster(namespace, Some(&cluster));
+        let handle = shared.statuses.register(namespace, &config, at(first));
+        handles.push(handle);
+    }
+    tokio::time::advance(Duration::from_secs(31)).await;
+    let late = |namespace: &str, late| Some((namespace.to_owned(), TimeDelta::seconds(late)));
+    let overdue = || shared.statuses.overdue(limit);
+    assert_eq!(overdue(), late("later", 36));
+    drop(handles.remove(1));
+    assert_eq!(overdue(), late("late", 31));
+    drop(handles.remove(0));
+    assert_eq!(overdue(), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,8 @@
-use prober_core::config::Dependent;
-use prober_core::replicas::{Marks, Observed, Unscalable};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use prober_core::replicas::{Marks, Observed, Unscalable};
+use serde_json::Value;
 
 use super::*;
 use crate::tests::{CONFIG, at, nothing_found};
@@ -72,5 +74,56 @@ fn a_dependent_is_shown_as_the_seed_shows_it() {
         assert_eq!(shown.condition, condition, "{state:?}");
         let saved = matches!(condition, Condition::HeldDown | Condition::AtZero);
         assert!(!saved || shown.remembered.as_deref() == Some("2"));
+    }
+}
+
+/// A shoot of which all is known, as JSON.
+const WHOLE: &str = r#"{
+    "namespace": "n", "state": "unreadable", "unreadable": "odd", "machines": 1, "paused": true,
+    "settings": [{"setting": "pause", "value": "true", "from": "garden"}],
+    "owner": {"standing": "elsewhere", "name": "n.example.org", "ours": "here", "elsewhere": "there", "category": "timeout"},
+    "dependents": [{
+        "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "condition": "held_down", "replicas": 0, "ready": 0,
+        "remembered": "1", "since": "2026-01-02T03:00:00Z", "notScaled": "denied", "wouldBecome": 0,
+        "waits": {"for": "paused", "reason": "the pause to be lifted", "until": "2026-01-02T03:00:00Z"}
+    }],
+    "probe": {
+        "scaling": "up", "nextProbeInSeconds": 1, "overdue": false,
+        "found": {
+            "secondsAgo": 1, "verdict": "scale_up", "candidates": 1, "expired": 0, "undecided": 0, "skewed": 1, "fraction": 0.6,
+            "expiredAfterSeconds": 30.0, "unknownAfterSeconds": 40.0, "graceTooShort": true, "excluded": {"no_node": 1},
+            "leases": [{"node": "node", "ageSeconds": 1.5, "state": "valid", "skewSeconds": -2.0}]
+        },
+        "failure": {"stage": "leases", "category": "timeout", "message": "late", "failedProbes": 1, "since": "2026-01-02T03:00:00Z"}
+    }
+}"#;
+
+/// Keys at every depth, but those of counts by reason.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields.iter().filter(|(key, _)| *key != "no_node") {
+                found.insert(key.clone());
+                keys(value, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn each_field_is_written_as_it_is_read_and_documented() {
+    let view: ShootView = serde_json::from_str(WHOLE).expect("a shoot");
+    let written = serde_json::to_value(&view).expect("JSON");
+    assert_eq!(written, serde_json::from_str::<Value>(WHOLE).expect("JSON"));
+    let mut fields = BTreeSet::new();
+    keys(&written, &mut fields);
+    let page = include_str!("../../../../docs/cli.md");
+    for field in fields {
+        let is_there = [format!("`{field}`"), format!(".{field}`")]
+            .iter()
+            .any(|name| page.contains(name));
+        assert!(is_there, "docs/cli.md: {field}");
     }
 }
