@@ -83,7 +83,7 @@ async fn check_record(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, 
     let sent = clock.now();
     let answer = resolver.ask(question.as_ref()).await;
     let result = answer.as_str();
-    shared.metrics.owner_checked(result);
+    shared.metrics.owner_checks.inc([result]);
     tracing::debug!(namespace, result, "owner record checked");
     let chance = fastrand::f64();
     owners.answered(&namespace, question, answer, sent, clock.now(), chance);

@@ -6,7 +6,6 @@ use std::fmt::{Display, Write};
 use common::status::{TIMESTAMP, ago};
 use common::text::time_span;
 use prober_core::lease::LeaseState;
-use prober_core::lifecycle::{StopReason, WaitReason};
 use prober_core::options::Source;
 use prober_core::replicas::Marks;
 use prober_core::shoot::Reason;
@@ -64,13 +63,12 @@ impl ProberStatus {
                 format!("the seed's {unknown} are not known: nothing is concluded without them");
             facts.push(Fact::new(Tone::Bad, text));
         }
-        let right = |right: &String| {
+        for right in &self.missing_rights {
             let text = format!(
                 "the right to {right} is missing: what needs it could not be scaled in an outage"
             );
-            Fact::new(Tone::Bad, text)
-        };
-        facts.extend(self.missing_rights.iter().map(right));
+            facts.push(Fact::new(Tone::Bad, text));
+        }
         if self.config_refused {
             let text = "the config file as it is now is refused (the log says why), an earlier one is in force";
             facts.push(Fact::new(Tone::Warn, text));
@@ -143,53 +141,86 @@ impl ShootView {
     /// What is done about an outage, and what it costs.
     fn course(&self) -> Option<Fact> {
         let is_held = |name| self.names(Condition::HeldDown).contains(&name);
-        match self.verdict()? {
-            Verdict::ScaleDown if !is_held(MARKS_NODES) => {
-                let text = match self.found()?.first_unknown()? {
-                    left @ 1.. => {
-                        format!("the first node is marked Unknown in {}", time_span(left))
-                    }
-                    left => format!(
+        let (tone, text) = match self.verdict()? {
+            Verdict::ScaleDown if !is_held(MARKS_NODES) => match self.found()?.first_unknown()? {
+                left @ 1.. => (
+                    Tone::Bad,
+                    format!("the first node is marked Unknown in {}", time_span(left)),
+                ),
+                left => (
+                    Tone::Bad,
+                    format!(
                         "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
                         ago(-left)
                     ),
-                };
-                Some(Fact::new(Tone::Bad, text))
-            }
+                ),
+            },
             // Also between the tries of a restore that fails.
             verdict if verdict.is_up() && self.paused != Some(true) => {
                 let held = self.names(Condition::HeldDown);
-                (!held.is_empty()).then(|| Fact::new(Tone::Warn, "being restored"))
+                (!held.is_empty()).then_some((Tone::Warn, "being restored".to_owned()))?
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(Fact::new(tone, text))
     }
 
     /// Says why a dependent is as it is, and what becomes of it.
     fn why(&self, dependent: &ShownDependent) -> Fact {
-        let condition = dependent.condition;
-        let tone = match condition {
-            Condition::Absent => Tone::Soft,
-            _ if dependent.not_scaled.is_some() => Tone::Bad,
-            Condition::HeldDown => Tone::Bad,
-            Condition::Unknown => Tone::Warn,
-            Condition::Running if self.verdict() == Some(Verdict::ScaleDown) => Tone::Bad,
-            Condition::Running => Tone::Good,
-            // It may be about to be created, or down with its shoot.
-            _ if self.found().is_none() => Tone::Soft,
-            Condition::Missing | Condition::Unscalable => Tone::Bad,
-            Condition::AtZero | Condition::Ignored => Tone::Note,
+        let is_lost = self.verdict() == Some(Verdict::ScaleDown);
+        let is_down = dependent.replicas <= Some(0);
+        // Before, it may be about to be created, or down with its shoot.
+        let judged = |tone| match self.found() {
+            Some(_) => tone,
+            None => Tone::Soft,
+        };
+        let (mut tone, because) = match dependent.condition {
+            Condition::Running if is_lost => (Tone::Bad, "not protected"),
+            Condition::Running => (Tone::Good, "runs"),
+            Condition::HeldDown if is_down => (Tone::Bad, "held down by the watchdog"),
+            Condition::HeldDown => (
+                Tone::Warn,
+                "runs, and still carries the marker of a protection: the next healthy probe removes it",
+            ),
+            Condition::AtZero if self.is_set("restoreOnlyHeldDown") => (
+                judged(Tone::Note),
+                "scaled to 0 not by the watchdog, and with restoreOnlyHeldDown it stays so",
+            ),
+            Condition::AtZero => (
+                judged(Tone::Note),
+                "scaled to 0 not by the watchdog: a healthy probe brings it back",
+            ),
+            Condition::Ignored => (
+                judged(Tone::Note),
+                "annotated with ignore-scaling: the watchdog leaves it as it is",
+            ),
+            Condition::Absent => (
+                Tone::Soft,
+                "it does not exist, which is no error since it is optional",
+            ),
+            Condition::Missing => (
+                judged(Tone::Bad),
+                "it does not exist, though it must: a restore waits for it, for its timeout at most, before those of later levels",
+            ),
+            Condition::Unscalable => (judged(Tone::Bad), "it is not protected"),
+            Condition::Unknown => (Tone::Warn, "it could not be read"),
         };
         let mut text = dependent.resource.to_string();
         if let (Some(replicas), Some(ready)) = (dependent.replicas, dependent.ready) {
             let _ = write!(text, ", {ready} of {replicas} ready");
         }
-        let _ = write!(text, ": {}", self.because(dependent));
+        let _ = write!(text, ": {because}");
+        if dependent.condition == Condition::HeldDown && is_down {
+            let _ = write!(text, "; it comes back with {}", dependent.saved());
+        }
         if let Some(since) = dependent.since {
             let _ = write!(text, " (since {} or longer)", since.format(TIMESTAMP));
         }
         if let Some(cause) = &dependent.not_scaled {
             let _ = write!(text, "; it could not be scaled: {cause}");
+            if dependent.condition != Condition::Absent {
+                tone = Tone::Bad;
+            }
         }
         if let Some(wait) = &dependent.waits {
             let _ = write!(text, "; its write waits for {}", wait.reason);
@@ -204,63 +235,42 @@ impl ShootView {
         }
         Fact::new(tone, text)
     }
+}
 
-    fn because(&self, dependent: &ShownDependent) -> String {
+impl ShownDependent {
+    /// Replicas with which it comes back.
+    fn saved(&self) -> String {
         let marks = Marks {
-            replicas: dependent.remembered.clone(),
+            replicas: self.remembered.clone(),
             ..Marks::default()
         };
-        let back = match (marks.remembered(), marks.replicas) {
-            (Some(replicas), _) => format!("comes back with {replicas} replicas"),
-            (None, saved) => format!(
-                "comes back with 1 replica, since what is remembered ({:?}) cannot be used",
-                saved.as_deref().unwrap_or("nothing")
-            ),
-        };
-        match dependent.condition {
-            Condition::Unscalable => "it is not protected".into(),
-            Condition::Unknown => "it could not be read".into(),
-            Condition::Absent => "it does not exist, which is no error since it is optional".into(),
-            Condition::Missing => "it does not exist, though it must: a restore waits for it, for its timeout at most, before those of later levels".into(),
-            Condition::Ignored => "annotated with ignore-scaling: the watchdog leaves it as it is".into(),
-            Condition::HeldDown if dependent.replicas > Some(0) => {
-                "runs, and still carries the marker of a protection: the next healthy probe removes it".into()
+        match (marks.remembered(), &self.remembered) {
+            (Some(replicas), _) => format!("{replicas} replicas"),
+            (None, saved) => {
+                let saved = saved.as_deref().unwrap_or("nothing");
+                format!("1 replica, since what is remembered ({saved:?}) cannot be used")
             }
-            Condition::HeldDown => format!("held down by the watchdog; it {back}"),
-            Condition::AtZero if self.is_set("restoreOnlyHeldDown") => {
-                "scaled to 0 not by the watchdog, and with restoreOnlyHeldDown it stays so".into()
-            }
-            Condition::AtZero => format!("scaled to 0 not by the watchdog; with a healthy probe it {back}"),
-            Condition::Running if self.verdict() == Some(Verdict::ScaleDown) => "not protected".into(),
-            Condition::Running => "runs".into(),
         }
     }
 }
 
 /// What a state by the Cluster means.
 fn meaning(state: &str) -> &'static str {
-    const DELETING: &str = StopReason::Deleting.into_str();
-    const SELF_HOSTED: &str = StopReason::SelfHosted.into_str();
-    const HIBERNATED: &str = StopReason::Hibernated.into_str();
-    const MIGRATING: &str = StopReason::Migrating.into_str();
-    const WORKERLESS: &str = StopReason::Workerless.into_str();
-    const WAKING_UP: &str = WaitReason::WakingUp.into_str();
-    const NOT_YET_RECONCILED: &str = WaitReason::NotYetReconciled.into_str();
     match state {
         "probed" => "its control plane is there and meant to be",
-        DELETING => "it is being deleted: it is not probed",
-        SELF_HOSTED => "its control plane runs on its own nodes: it is not probed",
-        HIBERNATED => "it hibernates or is about to: it is not probed",
-        MIGRATING => {
+        "deleting" => "it is being deleted: it is not probed",
+        "self_hosted" => "its control plane runs on its own nodes: it is not probed",
+        "hibernated" => "it hibernates or is about to: it is not probed",
+        "migrating" => {
             "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here"
         }
-        WORKERLESS => {
+        "workerless" => {
             "it has no worker pools, and so no nodes that could be lost: it is not probed"
         }
-        WAKING_UP => {
+        "waking_up" => {
             "it is waking up from hibernation: no probe starts before its control plane is back"
         }
-        NOT_YET_RECONCILED => {
+        "not_yet_reconciled" => {
             "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before"
         }
         "no_shoot" => "its Cluster holds no shoot; a probe that ran before goes on",
@@ -298,22 +308,18 @@ impl ShownOption {
 
 impl OwnerStatus {
     fn fact(&self) -> Fact {
-        let sentence = self.sentence();
-        match self.standing {
-            Standing::Ours => Fact::new(Tone::Good, format!("owned by this seed: {sentence}")),
+        let (tone, is_ours, then) = match self.standing {
+            Standing::Ours => (Tone::Good, "owned by this seed", ""),
             Standing::Elsewhere => {
-                let text = format!(
-                    "owned by another seed: {sentence}; the prober neither probes nor writes it"
-                );
-                Fact::new(Tone::Bad, text)
+                let then = "; the prober neither probes nor writes it";
+                (Tone::Bad, "owned by another seed", then)
             }
             _ => {
-                let text = format!(
-                    "not known to be ours: {sentence}; for longer than is tolerated, the prober leaves the shoot alone"
-                );
-                Fact::new(Tone::Warn, text)
+                let then = "; for longer than is tolerated, the prober leaves the shoot alone";
+                (Tone::Warn, "not known to be ours", then)
             }
-        }
+        };
+        Fact::new(tone, format!("{is_ours}: {}{then}", self.sentence()))
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Add;
 
-use chrono::TimeDelta;
 use prober_core::verdict::Verdict;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use strum::VariantNames;
@@ -30,170 +30,90 @@ impl Gauges<'_> {
         ConstGauge::new(value).encode(metric)
     }
 
-    fn family(
+    /// Combines the values with the same labels.
+    fn combined<'a, const N: usize>(
         &mut self,
         name: &str,
         help: &str,
-        values: impl IntoIterator<Item = (impl EncodeLabelSet, f64)>,
+        labels: [&str; N],
+        combine: fn(f64, f64) -> f64,
+        values: impl IntoIterator<Item = ([&'a str; N], f64)>,
     ) -> fmt::Result {
+        let mut all: BTreeMap<[&str; N], f64> = BTreeMap::new();
+        for (labels, value) in values {
+            let known = all.entry(labels).or_default();
+            *known = combine(*known, value);
+        }
         let kind = MetricType::Gauge;
         let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
-        for (labels, value) in values {
+        for (values, value) in all {
+            let labels: [_; N] = std::array::from_fn(|at| (labels[at], values[at]));
             ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
         }
         Ok(())
     }
 
-    /// The sum of the counts for each value of the label.
+    /// Adds the counts of each value of a label.
     fn sums<'a>(
         &mut self,
         name: &str,
         help: &str,
-        label: &'static str,
+        label: &str,
         counts: impl IntoIterator<Item = (&'a str, usize)>,
     ) -> fmt::Result {
-        let mut sums: BTreeMap<&str, usize> = BTreeMap::new();
-        for (value, count) in counts {
-            *sums.entry(value).or_default() += count;
-        }
-        let values = sums.into_iter();
-        let values = values.map(|(value, sum)| ([(label, value)], sum as f64));
-        self.family(name, help, values)
-    }
-
-    fn encode_probes(&mut self, statuses: &ShootStatuses, shoots: &[&ShootView]) -> fmt::Result {
-        let found = || shoots.iter().filter_map(|shoot| shoot.found());
-        self.sums(
-            "dwd_shoots",
-            "Shoots of the seed by what their Clusters say.",
-            "state",
-            shoots.iter().map(|shoot| (&*shoot.state, 1)),
-        )?;
-        self.sums(
-            "dwd_leases",
-            "Leases of the last complete probes of all shoots.",
-            "state",
-            none_of(&["candidate", "expired", "undecided", "skewed"])
-                .chain(found().flat_map(leases)),
-        )?;
-        self.sums(
-            "dwd_excluded_nodes",
-            "Nodes or leases that did not count, by reason.",
-            "reason",
-            found().flat_map(|found| {
-                found
-                    .excluded
-                    .iter()
-                    .map(|(reason, count)| (&**reason, *count))
-            }),
-        )?;
-        let probed = shoots.iter().filter(|shoot| shoot.probe.is_some());
-        self.sums(
-            "dwd_verdicts",
-            "Probed shoots by what their last probes concluded.",
-            "verdict",
-            probed.map(|shoot| (verdict(shoot), 1)),
-        )?;
-        let complete = shoots
-            .iter()
-            .filter_map(|shoot| Some(shoot.probe.as_ref()?.complete));
-        let oldest = complete
-            .min()
-            .map(|complete| statuses.clock.now() - complete);
-        self.single(
-            "dwd_oldest_complete_probe_seconds",
-            "Time since the last complete probe, the longest.",
-            seconds(oldest),
-        )?;
-        self.single(
-            "dwd_paused_shoots",
-            "Shoots for which nothing is written, as their operators want it.",
-            shoots
-                .iter()
-                .filter(|shoot| shoot.paused == Some(true))
-                .count() as f64,
-        )?;
-        self.single(
-            "dwd_short_grace_shoots",
-            "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",
-            found().filter(|found| found.grace_too_short).count() as f64,
-        )
-    }
-
-    fn encode_dependents(
-        &mut self,
-        statuses: &ShootStatuses,
-        shoots: &[&ShootView],
-    ) -> fmt::Result {
-        let now = statuses.clock.wall(statuses.clock.now());
-        let dependents = || shoots.iter().flat_map(|shoot| &shoot.dependents);
-        let missing = dependents().filter(|dependent| dependent.is_missing);
-        self.sums(
-            "dwd_missing_resources",
-            "Shoots in which a resource that the config names does not exist, and is not optional.",
-            "name",
-            missing.map(|dependent| (&*dependent.resource.name, 1)),
-        )?;
-        let mut ages: BTreeMap<_, Vec<TimeDelta>> = BTreeMap::new();
-        for dependent in dependents() {
-            let (resource, age) = (
-                &dependent.resource,
-                dependent.since.map(|since| now - since),
-            );
-            let labels = [("kind", &*resource.kind), ("name", &*resource.name)];
-            age.into_iter()
-                .for_each(|age| ages.entry(labels).or_default().push(age));
-        }
-        self.family(
-            "dwd_held_down",
-            "Shoots in which a resource is held down.",
-            ages.iter()
-                .map(|(labels, ages)| (*labels, ages.len() as f64)),
-        )?;
-        self.family(
-            "dwd_held_down_seconds",
-            "For how long a resource has been held down, the longest.",
-            ages.iter()
-                .map(|(labels, ages)| (*labels, seconds(ages.iter().max().copied()))),
-        )?;
-        let is_held = |shoot: &&&ShootView| {
-            let mut dependents = shoot.dependents.iter();
-            dependents.any(|dependent| dependent.since.is_some())
-        };
-        let held = shoots.iter().filter(is_held);
-        self.sums(
-            "dwd_held_down_shoots",
-            "Shoots in which anything is held down, by what their last probes concluded.",
-            "verdict",
-            none_of(Verdict::WORDS)
-                .chain([(UNKNOWN, 0)])
-                .chain(held.map(|shoot| (verdict(shoot), 1))),
-        )
+        let counts = counts.into_iter();
+        let counts = counts.map(|(value, count)| ([value], count as f64));
+        self.combined(name, help, [label], Add::add, counts)
     }
 }
 
 impl Collector for ShootStatuses {
+    #[rustfmt::skip]
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let (now, table) = (self.clock.now(), self.table.lock());
+        let wall = self.clock.wall(now);
+        let standings = self.owners.standings(now);
+        let shoots = || table.shoots.values();
+        let found = || shoots().filter_map(ShootView::found);
+        let probes = || shoots().filter_map(|shoot| shoot.probe.as_ref());
+        let oldest = probes().map(|probe| now - probe.complete).max();
+        let dependents = || shoots().flat_map(|shoot| &shoot.dependents);
+        let held = || dependents().filter_map(|dependent| {
+            let (resource, age) = (&dependent.resource, wall - dependent.since?);
+            Some(([&*resource.kind, &*resource.name], age))
+        });
+        let is_held = |shoot: &&ShootView| shoot.dependents.iter().any(|dependent| dependent.since.is_some());
         let mut gauges = Gauges(encoder);
-        let table = self.table.lock();
-        let shoots: Vec<_> = table.shoots.values().collect();
-        gauges.encode_probes(self, &shoots)?;
-        gauges.encode_dependents(self, &shoots)?;
-        let standings = self.owners.standings(self.clock.now());
-        gauges.sums(
-            "dwd_owner_shoots",
-            "Shoots by what their owner records say.",
-            "standing",
-            none_of(Ownership::VARIANTS)
-                .chain(standings.iter().map(|standing| (standing.into(), 1))),
-        )
+        gauges.sums("dwd_shoots", "Shoots of the seed by what their Clusters say.", "state",
+            shoots().map(|shoot| (&*shoot.state, 1)))?;
+        gauges.sums("dwd_leases", "Leases of the last complete probes of all shoots.", "state",
+            none_of(&["candidate", "expired", "undecided", "skewed"]).chain(found().flat_map(leases)))?;
+        gauges.sums("dwd_excluded_nodes", "Nodes or leases that did not count, by reason.", "reason",
+            found().flat_map(|found| &found.excluded).map(|(reason, count)| (&**reason, *count)))?;
+        gauges.sums("dwd_verdicts", "Probed shoots by what their last probes concluded.", "verdict",
+            shoots().filter(|shoot| shoot.probe.is_some()).map(verdict))?;
+        gauges.sums("dwd_held_down_shoots", "Shoots in which anything is held down, by what their last probes concluded.", "verdict",
+            none_of(Verdict::WORDS).chain([(UNKNOWN, 0)]).chain(shoots().filter(is_held).map(verdict)))?;
+        gauges.combined("dwd_held_down", "Shoots in which a resource is held down.", ["kind", "name"], Add::add,
+            held().map(|(resource, _)| (resource, 1.0)))?;
+        gauges.combined("dwd_held_down_seconds", "For how long a resource has been held down, the longest.", ["kind", "name"], f64::max,
+            held().map(|(resource, age)| (resource, in_seconds(age))))?;
+        gauges.sums("dwd_missing_resources", "Shoots in which a resource that the config names does not exist, and is not optional.", "name",
+            dependents().filter(|dependent| dependent.is_missing).map(|dependent| (&*dependent.resource.name, 1)))?;
+        gauges.sums("dwd_owner_shoots", "Shoots by what their owner records say.", "standing",
+            none_of(Ownership::VARIANTS).chain(standings.iter().map(|standing| (standing.into(), 1))))?;
+        gauges.single("dwd_oldest_complete_probe_seconds", "Time since the last complete probe, the longest.",
+            oldest.map_or(0.0, in_seconds).max(0.0))?;
+        gauges.single("dwd_paused_shoots", "Shoots for which nothing is written, as their operators want it.",
+            shoots().filter(|shoot| shoot.paused == Some(true)).count() as f64)?;
+        gauges.single("dwd_short_grace_shoots", "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",
+            found().filter(|found| found.grace_too_short).count() as f64)
     }
 }
 
-fn verdict(shoot: &ShootView) -> &'static str {
-    shoot
-        .verdict()
-        .map_or(UNKNOWN, |verdict| verdict.into_str())
+fn verdict(shoot: &ShootView) -> (&'static str, usize) {
+    let verdict = shoot.verdict();
+    (verdict.map_or(UNKNOWN, |verdict| verdict.into_str()), 1)
 }
 
 fn leases(found: &Found) -> [(&'static str, usize); 4] {
@@ -209,8 +129,4 @@ fn leases(found: &Found) -> [(&'static str, usize); 4] {
 /// something.
 fn none_of(words: &'static [&'static str]) -> impl Iterator<Item = (&'static str, usize)> {
     words.iter().map(|word| (*word, 0))
-}
-
-fn seconds(span: Option<TimeDelta>) -> f64 {
-    span.map_or(0.0, in_seconds).max(0.0)
 }

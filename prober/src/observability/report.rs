@@ -102,9 +102,13 @@ impl Reporter {
             return;
         };
         let now = context.shared.clock.now();
-        let took = (now - context.probe_began).to_std().unwrap_or_default();
-        let metrics = &context.shared.metrics;
-        metrics.probe_complete(finding.nodes_known, took);
+        let (stage, metrics) = (["leases", "nodes"], &context.shared.metrics);
+        metrics
+            .probes
+            .inc([stage[usize::from(finding.nodes_known)], "complete"]);
+        metrics
+            .probe_seconds
+            .observe(in_seconds(now - context.probe_began));
         let found = Found::new(finding, context.shoot.counted_leases());
         let (before, failure) = self.handle.update_probe(|probe| {
             probe.complete = now;
@@ -138,7 +142,11 @@ impl Reporter {
     pub(crate) fn probe_failed(&self, context: &ShootContext, error: &ProbeError) {
         let (stage, category) = (error.stage.into_str(), error.cause.category());
         let failed_probes = context.shoot.failures();
-        context.shared.metrics.probe_failed(error);
+        let metrics = &context.shared.metrics;
+        metrics.probes.inc([stage, category]);
+        if matches!(error.cause, Cause::Throttled { .. }) {
+            metrics.throttles.inc();
+        }
         let mut failure = Failure {
             stage: stage.into(),
             category: category.into(),
@@ -167,9 +175,9 @@ impl Reporter {
             let only_held_down = view.is_set("restoreOnlyHeldDown");
             (view.paused == Some(true), only_held_down)
         });
-        let scaling = std::mem::replace(&mut self.scaling, shoot.scaling());
-        if scaling != self.scaling {
-            context.scaling_changed(scaling, paused);
+        let before = std::mem::replace(&mut self.scaling, shoot.scaling());
+        if let Some(direction) = before.filter(|_| before != self.scaling) {
+            context.scaling_ended(direction, paused);
         }
         let is_held = |known: &DependentRecord| known.stays_held_down(only_held_down);
         let dependents = shoot
@@ -211,7 +219,8 @@ impl Reporter {
         tracing::info!(end = end.into_str(), seconds, record, "outage ended");
         let shared = &context.shared;
         if shared.election.leads() || outage.writes > 0 {
-            shared.metrics.outage_ended(end, seconds);
+            shared.metrics.outages.inc([end.into_str()]);
+            shared.metrics.outage_seconds.observe(seconds);
             let (events, about) = (&shared.events, &context.namespace);
             match end {
                 OutageEnd::Restored | OutageEnd::NothingHeldDown => {
@@ -255,23 +264,17 @@ impl ShootContext {
         }
     }
 
-    /// Reports that this replica has something else or nothing to do now.
-    fn scaling_changed(&self, before: Option<Direction>, paused: bool) {
+    /// Reports a scaling that ended before all was done.
+    fn scaling_ended(&self, direction: Direction, paused: bool) {
         let verdict = self.shoot.verdict();
-        if let Some(direction) = before {
-            let has_turned = verdict.is_some_and(|verdict| match direction {
-                Direction::Up => !verdict.is_up(),
-                Direction::Down => verdict.is_up(),
-            });
-            let cancelled = has_turned || paused;
-            if cancelled {
-                self.shared.metrics.cancelled_scalings.inc(direction);
-            }
+        let is_up = direction == Direction::Up;
+        if paused || verdict.is_some_and(|verdict| verdict.is_up() != is_up) {
+            self.shared
+                .metrics
+                .cancelled_scalings
+                .inc([direction.into_str()]);
             let (direction, verdict) = (direction.into_str(), verdict.map(<&str>::from));
-            tracing::info!(direction, verdict, cancelled, "scaling ended");
-        }
-        if let Some(direction) = self.shoot.scaling() {
-            tracing::info!(direction = direction.into_str(), "scaling begins");
+            tracing::info!(direction, verdict, paused, "scaling cancelled");
         }
     }
 
@@ -289,7 +292,10 @@ impl ShootContext {
 
     fn waits(&self, at: DependentId, direction: Direction, waits: Waits) {
         if waits.reason == Reason::NotOwned {
-            self.shared.metrics.owner_prevented.inc(direction);
+            self.shared
+                .metrics
+                .owner_prevented
+                .inc([direction.into_str()]);
         }
         let until = waits.until.map(|until| self.wall(until));
         tracing::info!(
@@ -311,42 +317,50 @@ impl ShootContext {
     ) {
         let (resource, metrics) = (self.resource(at), &self.shared.metrics);
         let PlannedWrite { base, write } = change;
-        metrics.scaled(direction, resource, "written");
-        metrics.decided_and_written(direction, turn);
+        let (before, after, direction) = (base.replicas, change.replicas(), direction.into_str());
+        self.count_write(resource, direction, "written");
+        let turns = metrics
+            .decision_to_write
+            .get_or_create(&[("direction", direction.to_owned())]);
+        turns.observe(in_seconds(turn));
         if write.used_default_replicas {
-            metrics.restores_with_default_replicas.inc();
+            metrics.default_replicas.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
         }
         tracing::info!(
             %resource,
-            direction = direction.into_str(),
-            replicas_before = base.replicas,
-            replicas = change.replicas(),
+            direction,
+            replicas_before = before,
+            replicas = after,
             marker_removed = base.marks.held_down && !write.marks.held_down,
             took_s = took.map(in_seconds),
             "resource written"
         );
-        let before = base.replicas;
-        let (is_warning, reason, message) = match write.replicas {
-            Some(0) => {
-                let message = format!("Scaled from {before} to 0: {}", self.lost());
-                (true, "ScaledDown", message)
-            }
-            Some(replicas) => {
-                let message =
-                    format!("Scaled from {before} to {replicas}: the nodes reach their API server");
-                (false, "ScaledUp", message)
-            }
-            None if !write.marks.held_down => {
-                let message = format!("Annotations removed, replicas stay at {before}");
-                (false, "ProtectionRemoved", message)
-            }
-            None => {
-                let message = "Marked again as held down: somebody took the mark".to_owned();
-                (false, "ProtectionMarked", message)
-            }
+        let (reason, text) = match write.replicas {
+            Some(0) => (
+                "ScaledDown",
+                format!("Scaled from {before} to 0: {}", self.lost()),
+            ),
+            Some(_) => (
+                "ScaledUp",
+                format!("Scaled from {before} to {after}: the nodes reach their API server"),
+            ),
+            None if !write.marks.held_down => (
+                "ProtectionRemoved",
+                format!("Annotations removed, replicas stay at {before}"),
+            ),
+            None => (
+                "ProtectionMarked",
+                "Marked again as held down: somebody took the mark".to_owned(),
+            ),
         };
-        self.event(is_warning, resource, reason, &message);
+        match write.replicas {
+            Some(0) => self.warn(resource, reason, &text),
+            _ => self
+                .shared
+                .events
+                .normal(&self.object(resource), reason, &text),
+        }
     }
 
     /// Reason of a scale-down. No probe whose leases count said "down" of a shoot that is passivated.
@@ -364,7 +378,10 @@ impl ShootContext {
         let resource = self.resource(at);
         let leader = self.shared.election.status().leader;
         let leader = leader.unwrap_or_else(|| "nobody".to_owned());
-        self.shared.metrics.protected_without_lead.inc(direction);
+        self.shared
+            .metrics
+            .protected_without_lead
+            .inc([direction.into_str()]);
         tracing::warn!(%resource, direction = direction.into_str(), leader, "the leader did not act, this replica did in its place");
         let done = match direction {
             Direction::Down => "taken to 0",
@@ -372,16 +389,16 @@ impl ShootContext {
         };
         let message =
             format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
-        self.event(true, resource, "LeaderDidNotAct", &message);
+        self.warn(resource, "LeaderDidNotAct", &message);
     }
 
     fn not_scaled(&self, at: DependentId, direction: Direction, refusal: &Refusal) {
         let (resource, category) = (self.resource(at), refusal.into_str());
-        self.shared.metrics.scaled(direction, resource, category);
         let direction = direction.into_str();
+        self.count_write(resource, direction, category);
         tracing::error!(%resource, direction, category, error = %refusal, "resource cannot be scaled");
-        let message = format!("Cannot be scaled {direction}: {refusal}");
-        self.event(true, resource, "ScalingFailed", &message);
+        let text = format!("Cannot be scaled {direction}: {refusal}");
+        self.warn(resource, "ScalingFailed", &text);
     }
 
     fn not_ready(&self, at: DependentId) {
@@ -391,31 +408,39 @@ impl ShootContext {
 
     fn left_behind(&self, at: DependentId) {
         let resource = self.resource(at);
-        self.shared.metrics.left_behind(resource);
+        let labels = [&*resource.kind, &*resource.name];
+        self.shared.metrics.left_behind.inc(labels);
         tracing::warn!(%resource, "resource could not be restored within its timeout, going on without it");
     }
 
     fn keeps_changing(&self, at: DependentId) {
         let resource = self.resource(at);
         tracing::warn!(%resource, "somebody else keeps writing the resource");
-        let message = "Somebody else keeps writing it while it is being scaled";
-        self.event(true, resource, "KeepsChanging", message);
+        let text = "Somebody else keeps writing it while it is being scaled";
+        self.warn(resource, "KeepsChanging", text);
     }
 
     fn would_write(&self, at: DependentId, direction: Direction, before: i32, after: i32) {
-        let resource = self.resource(at);
-        self.shared.metrics.dry_run_write(direction, resource);
-        let direction = direction.into_str();
+        let (resource, direction) = (self.resource(at), direction.into_str());
+        let labels = [direction, &resource.kind, &resource.name];
+        self.shared.metrics.dry_run_writes.inc(labels);
         tracing::info!(%resource, direction, replicas_before = before, replicas = after, "dry run: resource would be written");
     }
 
-    fn event(&self, is_warning: bool, resource: &ResourceRef, reason: &'static str, text: &str) {
-        let about = format!("{} {}/{}", resource.kind, self.namespace, resource.name);
+    /// A resource was written, or could not be: `result` is `written` or the error's category.
+    fn count_write(&self, resource: &ResourceRef, direction: &str, result: &str) {
+        let labels = [direction, &resource.kind, &resource.name, result];
+        self.shared.metrics.scale_operations.inc(labels);
+    }
+
+    fn warn(&self, resource: &ResourceRef, reason: &'static str, text: &str) {
         let events = &self.shared.events;
-        match is_warning {
-            true => events.warning(&about, reason, text),
-            false => events.normal(&about, reason, text),
-        }
+        events.warning(&self.object(resource), reason, text);
+    }
+
+    /// A resource of this shoot, as Events name it.
+    fn object(&self, resource: &ResourceRef) -> String {
+        format!("{} {}/{}", resource.kind, self.namespace, resource.name)
     }
 
     fn resource(&self, dependent: DependentId) -> &ResourceRef {

@@ -1,3 +1,4 @@
+use prober_core::lifecycle::{StopReason, WaitReason};
 use prober_core::options::ResolvedOptions;
 use strum::VariantNames;
 
@@ -31,7 +32,7 @@ const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
     (r#""overdue": false"#, r#""overdue": false, "failure": {"stage": "leases", "category": "timeout", "message": "no answer", "failedProbes": 2, "since": "2026-01-02T03:00:00Z"}"#, Some(Tone::Warn), "probes fail (timeout at leases), so nothing is concluded: no answer, 2 in a row since 2026-01-02 03:00:00 UTC"),
     (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due for 1m 0s"),
     (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: the first check is not over; the prober neither probes nor writes it"),
-    ("running", "held_down", Some(Tone::Bad), "being restored"),
+    (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Bad), "being restored"),
     ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d, 2 of 2 ready: not protected"),
 ];
 
@@ -61,10 +62,10 @@ const DEPENDENTS: [(&str, &str); 9] = [
     (r#""condition": "running", "replicas": 2, "ready": 1"#, "Deployment/d, 1 of 2 ready: runs"),
     (r#""condition": "running", "wouldBecome": 0"#, "Deployment/d: runs; without the dry run it would be scaled to 0"),
     (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "2", "since": "2026-01-02T03:00:00Z""#, "Deployment/d, 0 of 0 ready: held down by the watchdog; it comes back with 2 replicas (since 2026-01-02 03:00:00 UTC or longer)"),
-    (r#""condition": "held_down", "remembered": "some""#, r#"Deployment/d: held down by the watchdog; it comes back with 1 replica, since what is remembered ("some") cannot be used"#),
-    (r#""condition": "held_down", "remembered": "2", "waits": {"for": "paused", "reason": "the pause to be lifted", "until": "2026-01-02T03:00:00Z"}"#, "Deployment/d: held down by the watchdog; it comes back with 2 replicas; its write waits for the pause to be lifted, until 2026-01-02 03:00:00 UTC"),
+    (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "some""#, r#"Deployment/d, 0 of 0 ready: held down by the watchdog; it comes back with 1 replica, since what is remembered ("some") cannot be used"#),
+    (r#""condition": "held_down", "replicas": 0, "remembered": "2", "waits": {"for": "paused", "reason": "the pause to be lifted", "until": "2026-01-02T03:00:00Z"}"#, "Deployment/d: held down by the watchdog; it comes back with 2 replicas; its write waits for the pause to be lifted, until 2026-01-02 03:00:00 UTC"),
     (r#""condition": "held_down", "replicas": 2"#, "Deployment/d: runs, and still carries the marker of a protection: the next healthy probe removes it"),
-    (r#""condition": "at_zero", "remembered": "2""#, "Deployment/d: scaled to 0 not by the watchdog; with a healthy probe it comes back with 2 replicas"),
+    (r#""condition": "at_zero", "remembered": "2""#, "Deployment/d: scaled to 0 not by the watchdog: a healthy probe brings it back"),
     (r#""condition": "unscalable", "notScaled": "no such kind""#, "Deployment/d: it is not protected; it could not be scaled: no such kind"),
     (r#""condition": "colourful""#, "Deployment/d: it could not be read"),
 ];
