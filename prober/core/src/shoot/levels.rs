@@ -41,6 +41,9 @@ impl Shoot {
                     if has_work {
                         left.drain(..).for_each(|report| out.report(report));
                     }
+                } else if is_open {
+                    // It was said when this one opened.
+                    left.clear();
                 }
             }
             is_open = is_open
