@@ -28,10 +28,10 @@ fn slow_answers_delay_each_level() {
         | outage, pods linger; -25 answers take 1.9 s; 45 | 1.9 mcm 0, 6.899 kcm 0
         | outage, pods linger; -25 answers take 3 s; 45 | 3 mcm 0, 6.899 kcm 0
         | outage, pods linger; -25 answers take 4.9 s; 45 | 5.5 mcm 0, 6.899 kcm 0
-        | outage, pods linger, standby; -25 answers take 1 s; 45 | 4 mcm 0, 6 kcm 0
-        | outage, pods linger, standby; -25 answers take 1.9 s; 45 | 5.4 mcm 0, 6.899 kcm 0
-        | outage, pods linger, standby; -25 answers take 3 s; 45 | 6.5 mcm 0, 6.899 kcm 0
-        | outage, pods linger, standby; -25 answers take 4.9 s; 45 | 9 mcm 0, 9 kcm 0
+        | outage, pods linger, standby; -25 answers take 1 s; 45 | 3 mcm 0, 6 kcm 0
+        | outage, pods linger, standby; -25 answers take 1.9 s; 45 | 3.8 mcm 0, 6.899 kcm 0
+        | outage, pods linger, standby; -25 answers take 3 s; 45 | 6 mcm 0, 6.899 kcm 0
+        | outage, pods linger, standby; -25 answers take 4.9 s; 45 | 7 mcm 0, 7 kcm 0
         ",
     );
 }

@@ -38,13 +38,12 @@ fn standby_wants_the_seeds_word() {
 
 #[test]
 fn standby_awaits_a_probe() {
-    // D-71: for 2 s, and by no old one.
+    // D-84: an answer since its time, for 2 s, and none that is old.
     tell(
         "
         there is none | outage, standby, pods linger; 0 probes hang; 1.5; 3.51 | 3.5 mcm 0
-        it was sent before | outage, standby, pods linger; 0 probes hang; 2.4 answer 1; 3.51 | 3.5 mcm 0
-        it was sent since | outage, standby, pods linger; 0 probes hang; 2.4 answer 1.6; 3.51 | 2.4 mcm 0
-        an answer counts from when it is there | outage, standby, pods linger, permits held; 0 probes hang; 5.1 permit; 20 answer 1, permit; 20 | 20 mcm 0; permits: 3.5 mcm, 20 mcm, 20 kcm
+        an answer counts from when it is there | outage, standby, pods linger; 0 probes hang; 2.4 answer 1; 3.51 | 2.4 mcm 0
+        for 5 s | outage, standby, pods linger, permits held; 0 probes hang; 5.1 permit; 20 answer 1, permit; 20 | 20 mcm 0
         the nodes renew meanwhile | outage, standby; 1 nodes back; 70 | nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 1 to 1.5: 1, 1.5
         ",
     );
