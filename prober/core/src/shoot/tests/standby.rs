@@ -16,7 +16,7 @@ fn standby_waits_for_the_leader() {
         each level is the leader's first | outage, standby; 0.5 mcm ending; 3 mcm down; 20 | 4.5 kcm 0
         a conflict is no step taken | outage, standby, writes held; 2 mcm down; 2 conflict mcm; 20 | 1.5 mcm 0, 3.5 kcm 0
         each outage is verified | outage, standby; 20 nodes back; 120 silent from 174 s; 220 | verified: 0, 200.101
-        raised when the last answer ends the scaling | outage, standby, writes held; 2 make mcm, writes made, mcm raised, make kcm; 20 | writes from 1.6: 2 kcm 0, 13.5 mcm 0
+        raised when the last answer ends the scaling | outage, standby, writes held; 2 make mcm, writes made, mcm raised, make kcm; 20 | writes from 1.6: 2 kcm 0, 12 mcm 0
         a leader was killed before the outage | outage, standby, leader silent from -10 s; 10 | 0 mcm 0, 0 kcm 0
         in the patience | outage, standby, leader silent from 0.5 s; 10 | 0.5 mcm 0, 0.5 kcm 0
         it lives | outage, standby, leader silent from 60 s; 10 | 1.5 mcm 0, 1.5 kcm 0
@@ -69,11 +69,11 @@ fn standby_takes_turns() {
         an unanswered write is its turn | outage, standby, writes held; 2 timeout mcm, writes made, mcm down; 15 mcm undone; 70 | scaled: mcm 0, kcm 0
         a leader takes no turns | outage; 10 mcm undone; 10.5 mcm undone; 20 | 0 mcm 0, 0 kcm 0, 10 mcm 0, 11 mcm 0
         renewals stop the next one | outage, standby, leader silent from -130 s; 6 mcm raised; 9 nodes back; 10.1 | 0 mcm 0, 0 kcm 0; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 9.1: 10
-        what is raised is the leader's first | outage, standby; 10 mcm raised; 11.4 mcm at 0; 20 mcm raised; 21.6 | 1.5 mcm 0, 1.5 kcm 0, 21.5 mcm 0
-        raised one by one | outage, standby; 20 kcm raised; 21 mcm raised; 24 | 1.5 mcm 0, 1.5 kcm 0, 21.5 kcm 0, 21.5 mcm 0
+        what is raised is its turn at once | outage, standby; 20 mcm raised; 21 | 1.5 mcm 0, 1.5 kcm 0, 20 mcm 0
+        raised one by one | outage, standby; 20 kcm raised; 21 mcm raised; 24 | 1.5 mcm 0, 1.5 kcm 0, 20 kcm 0, 21 mcm 0
         it repairs nothing | outage, standby; 1 mcm held at 2; 1 mcm unmarked, kcm down; 20 | nothing
         which the leader does | outage, standby; 1 mcm held at 2; 1 mcm unmarked, kcm down, lead; 20 | 1 mcm 0 of 2
-        what is raised with its marker | outage, standby; 6 to 69 by 1 mcm raised; 69 | mcm: 1.5 0, 13 0, 24.5 0, 36 0, 47.5 0, 59 0
+        what is raised with its marker | outage, standby; 6 to 69 by 1 mcm raised; 69 | mcm: 1.5 0, 11.5 0, 21.5 0, 31.5 0, 41.5 0, 51.5 0, 61.5 0
         ",
     );
 }
