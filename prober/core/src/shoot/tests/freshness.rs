@@ -67,8 +67,8 @@ fn restore_wants_a_new_answer() {
 fn next_level_awaits_a_probe() {
     tell(
         "
-        to the ordering deadline after a reload | outage, pods linger, leader silent from -130 s; 1.4 probes fail, reload; 10 | writes from 1: 6.899 kcm 0
-        after the lead was gained | outage, standby, pods linger, leader silent from -130 s; 1.4 probes fail, lead; 10 | writes from 1: 6.899 kcm 0
+        until one fails after a reload | outage, pods linger, leader silent from -130 s; 1.4 probes fail, reload; 10 | writes from 1: 5 kcm 0
+        after the lead was gained | outage, standby, pods linger, leader silent from -130 s; 1.4 probes fail, lead; 10 | writes from 1: 5 kcm 0
         a first one is awaited for longer | outage, standby, pods linger; 1.2 probes fail, lead; 8.899 probes answered; 20 | 13.2 mcm 0, 13.2 kcm 0
         no initialDelay | outage, kcm delayed down by 0 s; 20 | 0 mcm 0, 0 kcm 0
         a short one | outage, kcm delayed down by 3 s; 20 | 0 mcm 0, 3 kcm 0
