@@ -47,7 +47,7 @@ fn next_level_wants_an_outage() {
         two of three are back, and not yet proven: D-73 | outage, 5 nodes, 2 spared, pods linger; 1 4 spared; 20 | 0.3 mcm 0, 11.3 mcm 1; verdicts: ScaleUp, ScaleDown, HoldUndecided, ScaleUp
         a silent node is deleted | outage, 5 nodes, 2 spared, pods linger; 2 4 nodes; 20 | 0.3 mcm 0, 12.3 mcm 1
         without Machines it goes on | outage, pods linger; 1 0 machines, no node counts, settings; 6 | 0 mcm 0, 5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldNoMachines
-        where no node counts it goes on | outage, pods linger; 1 no node counts, settings; 6 | 0 mcm 0, 5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided
+        where no node counts it goes on | outage, 5 nodes, 1 spared, pods linger; 1 no node counts; 6 | 0.2 mcm 0, 5.2 kcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided
         ",
     );
 }

@@ -68,7 +68,7 @@ fn standby_takes_turns() {
         a hold turns no verdict | outage, standby; 10 mcm undone, kcm undone; 20 probes fail; 60 probes answered; 170 | 1.5 mcm 0, 1.5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided, ScaleDown
         an unanswered write is its turn | outage, standby, writes held; 2 timeout mcm, writes made, mcm down; 15 mcm undone; 70 | scaled: mcm 0, kcm 0
         a leader takes no turns | outage; 10 mcm undone; 10.5 mcm undone; 20 | 0 mcm 0, 0 kcm 0, 10 mcm 0, 11 mcm 0
-        renewals stop the next one | outage, standby, leader silent from -130 s; 6 mcm raised; 9 nodes back; 10.1 | 0 mcm 0, 0 kcm 0; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 9.1: 10
+        renewals stop the next one | outage, standby, leader silent from -130 s; 6 mcm raised; 9 nodes back; 10.1 | 0 mcm 0, 0 kcm 0; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 9.1: 10, 10
         what is raised is its turn at once | outage, standby; 20 mcm raised; 21 | 1.5 mcm 0, 1.5 kcm 0, 20 mcm 0
         raised one by one | outage, standby; 20 kcm raised; 21 mcm raised; 24 | 1.5 mcm 0, 1.5 kcm 0, 20 kcm 0, 21 mcm 0
         it repairs nothing | outage, standby; 1 mcm held at 2; 1 mcm unmarked, kcm down; 20 | nothing
