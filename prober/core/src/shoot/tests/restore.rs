@@ -58,7 +58,7 @@ fn vouched_for_comes_back_in_order() {
         "
         all | vouched, mcm held at 2, kcm held at 3; 60 | 30 kcm 3, 30 mcm 2
         somebody else has taken one to 0 | vouched, mcm stopped, kcm held at 3; 60 | 30 kcm 3
-        what has changed is read again | vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60 | 30 kcm 3, 31 kcm 5
+        what has changed is read again | vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60 | 30 kcm 3, 31.1 kcm 5
         ",
     );
 }

@@ -54,7 +54,7 @@ fn standby_reports_what_it_takes_over() {
     tell(
         "
         the leader does it | outage, standby, kcm missing; 0.5 mcm down; 20 | nothing; reports: nothing
-        it does not | outage, standby, kcm missing; 20 | 1.5 mcm 0; reports: NotScaled(kcm, Down, NotFound)
+        it does not | outage, standby, kcm missing; 20 | 1.5 mcm 0; failed: 1.7 kcm Down, 4.7 kcm Down, 10.7 kcm Down
         ",
     );
 }
