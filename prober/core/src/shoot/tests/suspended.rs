@@ -7,7 +7,7 @@ fn unknown_pause_lets_protect() {
     tell(
         "
         a leader protects | outage, pause unknown; 100 unpaused; 102 | 0 mcm 0, 0 kcm 0
-        a standby does not, nor does it read the seed | outage, standby, pause unknown; 100 unpaused; 102 | 101.5 mcm 0, 101.5 kcm 0
+        a standby does not | outage, standby, pause unknown; 100 unpaused; 102 | 101.5 mcm 0, 101.5 kcm 0
         a restore waits | held down, pause unknown; 100 unpaused; 102 | 100 kcm 1, 100 mcm 1
         ",
     );
@@ -17,7 +17,7 @@ fn unknown_pause_lets_protect() {
 fn known_pause_stays_in_effect() {
     tell(
         "
-        until it is lifted; it is said once | outage, paused; 10 pause unknown; 70 unpaused; 71 | 70 mcm 0, 70 kcm 0; waits: 0 mcm NotPaused, 0 kcm NotPaused
+        until it is lifted; it is said once | outage, paused; 10 pause unknown; 70 unpaused; 71 | 70 mcm 0, 70 kcm 0; waits: 0 mcm Paused, 0 kcm Paused
         ",
     );
 }
