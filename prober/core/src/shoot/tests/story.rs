@@ -282,6 +282,9 @@ fn told(kind: &str, action: &Action, verdict: Option<Verdict>) -> Option<String>
         ("failed", Action::Report(Report::NotScaled(id, direction, _))) => {
             format!("{} {direction:?}", name(*id))
         }
+        ("would", Action::Report(Report::WouldWrite(id, _, _, after))) => {
+            format!("{} {after}", name(*id))
+        }
         ("reports", Action::Report(Report::Found | Report::Written { .. } | Report::Waits(..))) => {
             return None;
         }

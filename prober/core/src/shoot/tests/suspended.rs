@@ -37,10 +37,9 @@ fn pause_or_move_abandons_a_scaling() {
 
 #[test]
 fn dry_run_says_each_write_once() {
-    // Nothing is decided again before the end of a longer delay.
     tell(
         "
-        | outage, dry run, eligible at -130.101 s; 1 mcm alone, initialDelay 300 s; 1 | nothing; reports: WouldWrite(mcm, Down, 1, 0), WouldWrite(kcm, Down, 1, 0)
+        each level in its time | outage, dry run; 20 reload; 70 | nothing; would: 0 mcm 0, 5 kcm 0
         ",
     );
 }
