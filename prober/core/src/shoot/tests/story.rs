@@ -273,7 +273,9 @@ fn told(kind: &str, action: &Action, verdict: Option<Verdict>) -> Option<String>
         ("probes" | "gap", Action::Probe { .. })
         | ("listed", Action::Probe { with_nodes: true }) => String::new(),
         ("tries", Action::Write(order)) => name(order.dependent).to_owned(),
-        ("permits", Action::AwaitPermit(direction)) => format!("{direction:?}"),
+        ("limits", Action::Write(order)) => {
+            format!("{} {}", name(order.dependent), order.limit.as_secs())
+        }
         ("cancelled", Action::Cancel(id)) => name(*id).to_owned(),
         ("waits", Action::Report(Report::Waits(id, _, waits))) => {
             format!("{} {:?}", name(*id), waits.reason)

@@ -23,14 +23,14 @@ fn known_pause_stays_in_effect() {
 }
 
 #[test]
-fn pause_or_move_abandons_a_scaling() {
-    // A late permit is given back.
+fn pause_or_move_ends_a_scaling() {
     tell(
         "
         paused | outage, permits held; 1 paused; 20 permit; 20 | nothing
-        in a write | outage, writes held; 1 paused; 20 permit; 20 | 0 mcm 0
+        in a write | outage, writes held; 1 paused; 20 | 0 mcm 0; cancelled: 1 mcm
         elsewhere | outage, permits held; 1 elsewhere; 20 permit; 20 | nothing
-        in a write | outage, writes held; 1 elsewhere; 20 permit; 20 | 0 mcm 0
+        in a write | outage, writes held; 1 elsewhere; 20 | 0 mcm 0; cancelled: 1 mcm
+        of a standby | outage, standby, writes held; 1.6 paused; 20 | 1.5 mcm 0; cancelled: 1.6 mcm
         ",
     );
 }
