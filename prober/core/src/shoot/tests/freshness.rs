@@ -17,6 +17,23 @@ fn allowed_again_wants_a_new_probe() {
 }
 
 #[test]
+fn probe_under_way_is_no_evidence() {
+    // The nodes renew again while it is under way, and then it may write.
+    tell(
+        "
+        a pause is lifted | outage, paused; 20 answers take 4 s; 46 nodes back, unpaused; 100 | nothing
+        by a slower one | outage, paused; 20 answers take 12 s; 41 nodes back, unpaused; 100 | nothing
+        with a reload | outage, paused; 20 answers take 4 s; 46 nodes back, unpaused, reload; 100 | nothing
+        the owner record is ours | outage, owner unknown; 20 answers take 4 s; 46 nodes back, owner here; 100 | nothing
+        the lead is gained | outage, protects off, standby; 20 answers take 4 s; 46 nodes back, lead; 100 | nothing
+        the Clusters are seen | outage, Clusters unseen; 20 answers take 4 s; 46 nodes back, Clusters seen; 100 | nothing
+        somebody raises it | outage; 20 answers take 4 s; 41 nodes back, kcm raised; 100 | writes from 1: 49 kcm 1, 49 mcm 1
+        with other settings | outage; 20 answers take 4 s; 46 nodes back, kcm raised, settings; 100 | writes from 1: 54 kcm 1, 54 mcm 1
+        ",
+    );
+}
+
+#[test]
 fn new_terms_want_a_new_probe() {
     tell(
         "

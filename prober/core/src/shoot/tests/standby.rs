@@ -29,6 +29,7 @@ fn standby_wants_the_seeds_word() {
     tell(
         "
         a second later again | outage, standby, seed disagrees; 20 seed agrees; 22 | 20 kcm 0, 20.5 mcm 0
+        the nodes renew meanwhile | outage, standby, seed disagrees; 0.5 nodes back; 20 seed agrees; 22 | nothing
         it is off | outage, standby, protects off; 300 | nothing; verdicts: ScaleUp, ScaleDown
         it is off | held down, standby, protects off; 300 | nothing; verdicts: HoldUndecided, ScaleUp
         ",

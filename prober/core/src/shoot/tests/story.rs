@@ -67,7 +67,6 @@ impl Timeline {
     fn change_one(&mut self, change: &str) {
         let now = self.now;
         match change {
-            "healthy" | "nothing" => {}
             "outage" => { self.fall_silent(SILENT_FROM); self.grace(40.0); }
             "mark" => self.mark(),
             // The replica, and what is configured.
