@@ -26,21 +26,19 @@ enum Wait {
 }
 
 impl Shoot {
-    /// Opens each level whose lower ones let it. One that is open stays so in a scale-down; on the way
-    /// up it is closed again when a lower one has something to do.
+    /// Opens each level whose lower ones let it. One that is open stays so; on the way up it is closed
+    /// once it has nothing left to do, and waits for the lower ones again if it is taken down later.
     pub(super) fn open_levels(&mut self, goal: Goal, env: &Environment<'_>, out: &mut Output) {
         let (mut is_open, mut left) = (true, Vec::new());
         for level in levels(&env.config.dependents, goal.0).into_values() {
             for &id in &level {
-                let has_work = !matches!(self.plan(id, goal, env), Ok(None));
+                let is_done = matches!(self.plan(id, goal, env), Ok(None));
                 let open = &mut self.dependents[id].open;
-                if !is_open && goal.0 == Direction::Up {
+                if is_done && goal.0 == Direction::Up {
                     *open = None;
                 } else if is_open && open.is_none() {
                     *open = Some(out.now);
-                    if has_work {
-                        left.drain(..).for_each(|report| out.report(report));
-                    }
+                    left.drain(..).for_each(|report| out.report(report));
                 } else if is_open {
                     // It was said when this one opened.
                     left.clear();
