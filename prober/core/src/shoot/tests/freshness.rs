@@ -1,4 +1,4 @@
-//! D-56, D-57, D-68: what a write rests on was asked for since the write is allowed, and in the last
+//! D-84: what a write rests on was asked for since the write is allowed, and in the last
 //! seconds.
 
 use super::*;
@@ -96,7 +96,7 @@ fn next_level_awaits_a_probe() {
 
 #[test]
 fn late_permit_wants_a_new_probe() {
-    // D-68: the nodes are well since 11 s.
+    // D-84: the nodes are well since 11 s.
     tell(
         "
         of the leader | outage, permits held; 11 nodes back; 14 permit | nothing

@@ -1,4 +1,4 @@
-//! D-51, D-53, D-72: restores, those that another process began, and those for which a person vouches.
+//! D-51, D-53, D-84: restores, those that another process began, and those for which a person vouches.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn restore_within_half_a_beat() {
 
 #[test]
 fn changed_is_scaled_again() {
-    // D-72: what others change on what is done.
+    // D-84: what others change on what is done.
     tell(
         "
         raised while a write hangs | outage, writes held; 1 make mcm; 6 mcm raised; 10 | 0 mcm 0, 1 kcm 0, 6 mcm 0
