@@ -236,6 +236,6 @@ async fn work(
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(shared.suspend_detector.run())
     );
-    // The views outlive the probes: a scaling that is ending still reads them.
+    // The views outlive the tasks of shoots, which read them to their end.
     watches.end().await;
 }

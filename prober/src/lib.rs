@@ -9,7 +9,7 @@
 //!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
 //!                                  |
 //! shoot API <--shoot_client- probe: leases [, nodes]
-//!                                  | lease clock -> candidates -> verdict -> schedule, scaling   (prober_core)
+//!                                  | lease clock -> candidates -> verdict -> next probe, next write   (prober_core)
 //!                                  v
 //!                 permit -> one write per resource (write) -> seed API
 //! ```

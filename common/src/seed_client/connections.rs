@@ -34,7 +34,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little
 /// less, since some of it may pass before the request gets here. Whoever drops a request sooner has
-/// another reason: a scaling is abandoned, the process ends. Who drops a later one for such a
+/// another reason: a write is cancelled, the process ends. Who drops a later one for such a
 /// reason costs a handshake, no more; an answer takes milliseconds.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
 /// A watch must begin within this time: an API server answers at once that it watches, whatever
@@ -83,7 +83,7 @@ impl CurrentClient {
 
     /// A client with connections of its own, on a route that may be known to fail. Leaves out kube's
     /// log line for each failed request: whoever asked says what failed. Leaves out its repetitions,
-    /// too: the caller decides when to retry, since a watch, a scaling and an election differ in it.
+    /// too: the caller decides when to retry, since a watch, a write and an election differ in it.
     fn on(route: Arc<Route>, failed: Arc<AtomicBool>, dialer: &Dialer) -> Arc<Self> {
         let mut connector = TimeoutConnector::new(route.connector(dialer, CONNECT_TIMEOUT));
         connector.set_read_timeout(Some(READ_TIMEOUT));

@@ -36,6 +36,8 @@ pub struct DependentRecord {
     pub(crate) view: ObjectView,
     /// Time at which its level was opened in this course.
     pub(crate) open: Option<Moment>,
+    /// True if it was said that later levels do not wait for it any more.
+    pub(crate) left_behind: bool,
     /// True if it was at 0 in this course.
     pub(crate) was_down: bool,
     /// The last write that is not known to be made: under way, or without an answer.
@@ -71,6 +73,7 @@ impl DependentRecord {
             resource: dependent.resource.clone(),
             view: ObjectView::default(),
             open: None,
+            left_behind: false,
             was_down: false,
             sent: None,
             written: None,
@@ -101,7 +104,7 @@ impl DependentRecord {
 
     /// Begins anew: the verdict has turned, and what was done about the other one is over.
     pub(crate) fn turn(&mut self) {
-        (self.open, self.was_down, self.said) = (None, false, None);
+        (self.open, self.left_behind, self.was_down, self.said) = (None, false, false, None);
         (self.written, self.repeats) = (None, 0);
         (self.failures, self.again_at) = (0, Moment::START);
         self.sent.take_if(|sent| !sent.is_under_way);

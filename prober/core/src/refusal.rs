@@ -80,7 +80,7 @@ impl Refusal {
         };
         span(match self {
             Self::Unverified(_) => FIRST_WAIT,
-            &Self::Throttled(Some(after)) => after.min(FIRST_WAIT),
+            &Self::Throttled(Some(after)) if failures < ATTEMPTS => after.min(FIRST_WAIT),
             _ if failures < ATTEMPTS => PAUSE,
             _ => doubling(FIRST_WAIT, failures + 1 - ATTEMPTS, longest),
         })
@@ -99,3 +99,6 @@ impl Refusal {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

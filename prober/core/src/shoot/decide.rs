@@ -219,12 +219,15 @@ impl Shoot {
         if sent < seen && Reason::SeedUnseen.counts() {
             return Err(Waits::for_answer(Reason::SeedUnseen, seen, None));
         }
-        match self.dependents[id].view.changed() {
-            Some(changed) if sent <= changed && Reason::Changed.counts() => {
-                Err(Waits::for_answer(Reason::Changed, changed, None))
-            }
-            _ => Ok(()),
+        let changed = self.dependents[id].view.changed();
+        let is_old = changed.is_some_and(|changed| sent <= changed);
+        // Nodes must be seen to renew after the newest marker.
+        let is_unproven = direction == Direction::Up && evidence.completed <= self.marked_after;
+        if (is_old || is_unproven) && Reason::Changed.counts() {
+            let since = changed.unwrap_or(Moment::START).max(self.marked_after);
+            return Err(Waits::for_answer(Reason::Changed, since, None));
         }
+        Ok(())
     }
 
     /// Its evidence is new: of the same terms, answered since its time, and of the last seconds. What

@@ -26,21 +26,19 @@ enum Wait {
 }
 
 impl Shoot {
-    /// Opens each level whose lower ones let it. One that is open stays so in a scale-down; on the way
-    /// up it is closed again when a lower one has something to do.
+    /// Opens each level whose lower ones let it. One that is open stays so; on the way up it is closed
+    /// once it has nothing left to do, and waits for the lower ones again if it is taken down later.
     pub(super) fn open_levels(&mut self, goal: Goal, env: &Environment<'_>, out: &mut Output) {
         let (mut is_open, mut left) = (true, Vec::new());
         for level in levels(&env.config.dependents, goal.0).into_values() {
             for &id in &level {
-                let has_work = !matches!(self.plan(id, goal, env), Ok(None));
-                let open = &mut self.dependents[id].open;
-                if !is_open && goal.0 == Direction::Up {
-                    *open = None;
-                } else if is_open && open.is_none() {
-                    *open = Some(out.now);
-                    if has_work {
-                        left.drain(..).for_each(|report| out.report(report));
-                    }
+                let is_done = matches!(self.plan(id, goal, env), Ok(None));
+                let known = &mut self.dependents[id];
+                if is_done && goal.0 == Direction::Up {
+                    known.open = None;
+                } else if is_open && known.open.is_none() {
+                    (known.open, known.left_behind) = (Some(out.now), false);
+                    self.leave(&mut left, out);
                 }
             }
             is_open = is_open
@@ -48,6 +46,15 @@ impl Shoot {
                     Direction::Down => self.is_out_of_the_way(&level, env, out),
                     Direction::Up => self.is_back(&level, goal, env, &mut left, out),
                 };
+        }
+    }
+
+    /// Says once of each that what comes later does not wait for it any more.
+    fn leave(&mut self, left: &mut Vec<(DependentId, Report)>, out: &mut Output) {
+        for (id, report) in left.drain(..) {
+            if !std::mem::replace(&mut self.dependents[id].left_behind, true) {
+                out.report(report);
+            }
         }
     }
 
@@ -81,14 +88,14 @@ impl Shoot {
         level: &[DependentId],
         goal: Goal,
         env: &Environment<'_>,
-        left: &mut Vec<Report>,
+        left: &mut Vec<(DependentId, Report)>,
         out: &mut Output,
     ) -> bool {
         let mut is_back = true;
         for &id in level {
             match self.comes_back(id, goal, env, out.now) {
                 Wait::Over => {}
-                Wait::Late(report) => left.push(report),
+                Wait::Late(report) => left.push((id, report)),
                 Wait::Until(end) => {
                     is_back = false;
                     out.wake_at(end.unwrap_or(Moment::NEVER));

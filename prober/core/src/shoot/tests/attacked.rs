@@ -28,10 +28,26 @@ fn slow_answers_delay_each_level() {
         | outage, pods linger; -25 answers take 1.9 s; 45 | 1.9 mcm 0, 6.899 kcm 0
         | outage, pods linger; -25 answers take 3 s; 45 | 3 mcm 0, 6.899 kcm 0
         | outage, pods linger; -25 answers take 4.9 s; 45 | 5.5 mcm 0, 6.899 kcm 0
-        | outage, pods linger, standby; -25 answers take 1 s; 45 | 4 mcm 0, 6 kcm 0
-        | outage, pods linger, standby; -25 answers take 1.9 s; 45 | 5.4 mcm 0, 6.899 kcm 0
-        | outage, pods linger, standby; -25 answers take 3 s; 45 | 6.5 mcm 0, 6.899 kcm 0
-        | outage, pods linger, standby; -25 answers take 4.9 s; 45 | 9 mcm 0, 9 kcm 0
+        | outage, pods linger, standby; -25 answers take 1 s; 45 | 3 mcm 0, 6 kcm 0
+        | outage, pods linger, standby; -25 answers take 1.9 s; 45 | 3.8 mcm 0, 6.899 kcm 0
+        | outage, pods linger, standby; -25 answers take 3 s; 45 | 6 mcm 0, 6.899 kcm 0
+        | outage, pods linger, standby; -25 answers take 4.9 s; 45 | 7 mcm 0, 7 kcm 0
+        ",
+    );
+}
+
+#[test]
+fn silent_api_server_stops_no_leader() {
+    // It is answered by nobody from the first write on, and the first node is marked at 9.9 s. A standby
+    // rests on no answer that is older than 5 s.
+    tell(
+        "
+        probes hang | outage, pods linger; 0.1 probes hang; 20 | 0 mcm 0, 6.899 kcm 0
+        beside a standby | outage, standby, pods linger; 0.1 probes hang; 20 | 3.5 mcm 0
+        which had an answer later | outage, standby, pods linger; 2.6 probes hang; 20 | 1.5 mcm 0, 6.899 kcm 0
+        probes fail, and the nodes return meanwhile | outage, pods linger; 1 nodes back, probes fail; 20 probes answered; 40 | 0 mcm 0, 5 kcm 0, 21 kcm 1, 21 mcm 1
+        they hang | outage, pods linger; 1 nodes back, probes hang; 20 probe fails, probes answered; 40 | 0 mcm 0, 6.899 kcm 0, 21 kcm 1, 21 mcm 1
+        beside a standby | outage, standby, pods linger; 1 nodes back, probes fail; 20 probes answered; 40 | 3.5 mcm 0
         ",
     );
 }

@@ -22,6 +22,8 @@ fn passivation_keeps_the_order() {
         "
         level by level | passivated, pods linger; 30 | 0 mcm 0, 5 kcm 0
         what is raised goes down again | passivated; 10 kcm raised; 41 | 0 mcm 0, 0 kcm 0, 10 kcm 0
+        by a standby after the leader | passivated, standby; 40 lead; 60 | 1.5 mcm 0, 1.5 kcm 0
+        no write outlives it | passivated, writes held; 2 elsewhere; 20 | 0 mcm 0; cancelled: 2 mcm
         of a new shoot after initialDelay | passivated, new; 70 | 30 mcm 0, 30 kcm 0
         not while it is paused | passivated, paused; 100 | nothing
         not where the Cluster is elsewhere, too | passivated, elsewhere; 100 | nothing

@@ -6,7 +6,9 @@ use super::*;
 fn change_gives_the_permit_back() {
     tell(
         "
-        others change it | outage, permits held; 0.9 probes hang, mcm at 3; 0.9 permit; 0.9 probes answered, permits given, suspended to 1 s, probe fails; 10 | 1.9 mcm 0 of 3, 1.9 kcm 0; probes from 0.9 to 1.5: 0.9
+        it serves whichever is next | outage, permits held; 1 mcm down, permit; 1 | 1 kcm 0
+        one write each | outage, permits held; 1 permit; 2 permit; 3 | 1 mcm 0, 2 kcm 0
+        others change it | outage, permits held; 0.9 probes hang, mcm at 3; 0.9 permit; 0.9 probes answered, permits given, suspended to 1 s, probe fails; 10 | 2 mcm 0 of 3, 2 kcm 0; probes from 0.9 to 1.5: 0.9
         others do it | outage, permits held; 0.9 mcm down, kcm down, permit; 0.9 | nothing
         the verdict turns | outage, permits held; 0.9 nodes back; 20 permit; 20 | nothing; verdicts: ScaleUp, ScaleDown, ScaleUp
         ",

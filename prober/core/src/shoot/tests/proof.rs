@@ -42,6 +42,7 @@ fn nothing_but_renewals_restores() {
         a longer grace | outage; 10 monitor grace 600 s; 60 nodes back; 80 | 0 mcm 0, 0 kcm 0, 65 kcm 1, 65 mcm 1; verdicts from 10: HoldUndecided, ScaleUp
         no node counts | outage; 10 no node counts; 60 nodes back; 80 | 0 mcm 0, 0 kcm 0, 61 kcm 1, 61 mcm 1; verdicts from 10: HoldUndecided, ScaleUp
         there are no Machines | outage; 10 0 machines; 60 nodes back; 80 | 0 mcm 0, 0 kcm 0, 61 kcm 1, 61 mcm 1; verdicts from 10: HoldNoMachines, ScaleUpHeldDown, HoldNoMachines
+        another replica takes one down | mcm held, permits held; 30 probes hang; 33 kcm held; 34 permit; 34 | nothing
         a marker that only a read shows wants them too | outage, writes held, kcm ignored; 0 read held, conflict mcm, monitor grace 600 s; 70 | 0 mcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided
         ",
     );

@@ -20,9 +20,9 @@ fn close_probes_list_the_nodes_once() {
     tell(
         "
         while leases expire | outage, silent from -25.1 s, 90 nodes, writes held; 4.4 | probes from -0.1: 1.3, 2.3, 3.3, 4.3; listed from -0.1: 1.3
-        a renewal lists them again | outage, silent from -25.1 s, 90 nodes, writes held; 4.4 1 spared; 5.4 | probes from 4.4: 5.3; listed from 4.4: 5.3
-        so does a view of the seed | outage, silent from -25.1 s, 90 nodes, writes held; 4.4 Clusters seen; 5.4 | probes from 4.4: 5.3; listed from 4.4: 5.3
-        each time, of one node that is not enough | outage; 70 1 spared; 110 | probes from 70.001: 71, 76, 81, 86, 91, 96, 101, 106; listed from 70.001: 71, 76, 81, 86, 91, 96, 101, 106; verdicts: ScaleUp, ScaleDown
+        for 5 s | outage, silent from -25.1 s, 90 nodes, writes held; 4.4 1 spared; 6.4 | listed from -0.1: 1.3, 6.3
+        each time, of one node that is not enough | outage; 70 1 spared; 110 | probes from 70.001: 71, 71, 76, 81, 86, 91, 96, 101, 106; listed from 70.001: 71, 76, 81, 86, 91, 96, 101, 106; verdicts: ScaleUp, ScaleDown
+        of one that is silent for hours, with each probe | 5 nodes, 4 spared; 100 silent from 104.5 s; 3600 | probes from 3550: 3558.8, 3575.2, 3591.6; listed from 3550: 3558.8, 3575.2, 3591.6
         silent nodes as often as configured | outage; 130 | listed from 10: 31, 61, 91, 121
         ",
     );

@@ -1,4 +1,4 @@
-//! D-51, D-53, D-72: restores, those that another process began, and those for which a person vouches.
+//! D-51, D-53, D-84: restores, those that another process began, and those for which a person vouches.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn restore_within_half_a_beat() {
 
 #[test]
 fn changed_is_scaled_again() {
-    // D-72: what others change on what is done.
+    // D-84: what others change on what is done.
     tell(
         "
         raised while a write hangs | outage, writes held; 1 make mcm; 6 mcm raised; 10 | 0 mcm 0, 1 kcm 0, 6 mcm 0
@@ -29,23 +29,18 @@ fn changed_is_scaled_again() {
 }
 
 #[test]
-fn begun_restore_skips_its_delay() {
+fn begun_restore_waits_too() {
     // Two of three nodes renew between the first probe and the next, 5 s later.
     tell(
         "
-        its initialDelay | mcm held; 200 | 5 mcm 1
-        and not that of its level | mcm held, mcm delayed up by 30 s; 200 | 35 mcm 1
+        for initialDelay | mcm held; 200 | 30 mcm 1
+        for the delay of its level | mcm held, mcm delayed up by 30 s; 200 | 35 mcm 1
         whoever gains the lead in it | standby, mcm held, mcm delayed up by 30 s; 2 lead; 200 | 35 mcm 1
         it needs renewals | mcm held, mcm delayed up by 30 s, silent from 5 s; 200 | 30.101 kcm 0
         a scale-down goes on | mcm held, silent from -25 s; 700 | 11.001 kcm 0
         clocks ahead | mcm held, silent from -25 s, clocks ahead 31 s; 700 | 30 kcm 0
         further ahead | mcm held, silent from -25 s, clocks ahead 60 s; 700 | 30 kcm 0
         far ahead | mcm held, silent from -25 s, clocks ahead 600 s; 700 | 30 kcm 0
-        kube-controller-manager starts | mcm held, kcm unready; 200 | 30 mcm 1
-        it is held down | mcm held, kcm held; 200 | 30 kcm 1, 30 mcm 1
-        it is at 0 by others | mcm held, kcm stopped; 200 | 30 kcm 1, 30 mcm 1
-        it is left to its operators | mcm held, kcm ignored; 200 | 30 mcm 1
-        the shoot is new | mcm held, new; 200 | 30 mcm 1
         no node counts | mcm held, 0 nodes; 200 | 30 mcm 1
         ",
     );
@@ -58,7 +53,7 @@ fn vouched_for_comes_back_in_order() {
         "
         all | vouched, mcm held at 2, kcm held at 3; 60 | 30 kcm 3, 30 mcm 2
         somebody else has taken one to 0 | vouched, mcm stopped, kcm held at 3; 60 | 30 kcm 3
-        what has changed is read again | vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60 | 30 kcm 3, 31 kcm 5
+        what has changed is read again | vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60 | 30 kcm 3, 31.1 kcm 5
         ",
     );
 }

@@ -67,7 +67,6 @@ impl Timeline {
     fn change_one(&mut self, change: &str) {
         let now = self.now;
         match change {
-            "healthy" | "nothing" => {}
             "outage" => { self.fall_silent(SILENT_FROM); self.grace(40.0); }
             "mark" => self.mark(),
             // The replica, and what is configured.
@@ -273,7 +272,9 @@ fn told(kind: &str, action: &Action, verdict: Option<Verdict>) -> Option<String>
         ("probes" | "gap", Action::Probe { .. })
         | ("listed", Action::Probe { with_nodes: true }) => String::new(),
         ("tries", Action::Write(order)) => name(order.dependent).to_owned(),
-        ("permits", Action::AwaitPermit(direction)) => format!("{direction:?}"),
+        ("limits", Action::Write(order)) => {
+            format!("{} {}", name(order.dependent), order.limit.as_secs())
+        }
         ("cancelled", Action::Cancel(id)) => name(*id).to_owned(),
         ("waits", Action::Report(Report::Waits(id, _, waits))) => {
             format!("{} {:?}", name(*id), waits.reason)
@@ -281,6 +282,9 @@ fn told(kind: &str, action: &Action, verdict: Option<Verdict>) -> Option<String>
         ("left", Action::Report(Report::LeftBehind(id))) => name(*id).to_owned(),
         ("failed", Action::Report(Report::NotScaled(id, direction, _))) => {
             format!("{} {direction:?}", name(*id))
+        }
+        ("would", Action::Report(Report::WouldWrite(id, _, _, after))) => {
+            format!("{} {after}", name(*id))
         }
         ("reports", Action::Report(Report::Found | Report::Written { .. } | Report::Waits(..))) => {
             return None;

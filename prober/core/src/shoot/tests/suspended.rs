@@ -7,7 +7,7 @@ fn unknown_pause_lets_protect() {
     tell(
         "
         a leader protects | outage, pause unknown; 100 unpaused; 102 | 0 mcm 0, 0 kcm 0
-        a standby does not, nor does it read the seed | outage, standby, pause unknown; 100 unpaused; 102 | 101.5 mcm 0, 101.5 kcm 0
+        a standby does not | outage, standby, pause unknown; 100 unpaused; 102 | 101.5 mcm 0, 101.5 kcm 0
         a restore waits | held down, pause unknown; 100 unpaused; 102 | 100 kcm 1, 100 mcm 1
         ",
     );
@@ -17,30 +17,29 @@ fn unknown_pause_lets_protect() {
 fn known_pause_stays_in_effect() {
     tell(
         "
-        until it is lifted; it is said once | outage, paused; 10 pause unknown; 70 unpaused; 71 | 70 mcm 0, 70 kcm 0; waits: 0 mcm NotPaused, 0 kcm NotPaused
+        until it is lifted; it is said once | outage, paused; 10 pause unknown; 70 unpaused; 71 | 70 mcm 0, 70 kcm 0; waits: 0 mcm Paused, 0 kcm Paused
         ",
     );
 }
 
 #[test]
-fn pause_or_move_abandons_a_scaling() {
-    // A late permit is given back.
+fn pause_or_move_ends_a_scaling() {
     tell(
         "
         paused | outage, permits held; 1 paused; 20 permit; 20 | nothing
-        in a write | outage, writes held; 1 paused; 20 permit; 20 | 0 mcm 0
+        in a write | outage, writes held; 1 paused; 20 | 0 mcm 0; cancelled: 1 mcm
         elsewhere | outage, permits held; 1 elsewhere; 20 permit; 20 | nothing
-        in a write | outage, writes held; 1 elsewhere; 20 permit; 20 | 0 mcm 0
+        in a write | outage, writes held; 1 elsewhere; 20 | 0 mcm 0; cancelled: 1 mcm
+        of a standby | outage, standby, writes held; 1.6 paused; 20 | 1.5 mcm 0; cancelled: 1.6 mcm
         ",
     );
 }
 
 #[test]
 fn dry_run_says_each_write_once() {
-    // Nothing is decided again before the end of a longer delay.
     tell(
         "
-        | outage, dry run, eligible at -130.101 s; 1 mcm alone, initialDelay 300 s; 1 | nothing; reports: WouldWrite(mcm, Down, 1, 0), WouldWrite(kcm, Down, 1, 0)
+        each level in its time | outage, dry run; 20 reload; 70 | nothing; would: 0 mcm 0, 5 kcm 0
         ",
     );
 }

@@ -16,7 +16,7 @@ use crate::verdict::Verdict;
 
 /// Moments of the machine are exact to this.
 const EXACT: Seconds = 2e-6;
-/// A probe that was sent so long ago is old, unless none was answered since (D-68).
+/// A probe that was sent so long ago is old, unless none was answered since (D-84).
 const OLD: Seconds = 5.0;
 /// Time before the first node is marked in which levels wait for nothing (D-35).
 const HEAD_START: Seconds = 3.05;
