@@ -29,7 +29,7 @@ use crate::seed::dependent::ScalableObject;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
-const FIELD_MANAGER: &str = "dependency-watchdog";
+pub const FIELD_MANAGER: &str = "dependency-watchdog";
 
 type RestoreLimiter = RateLimiter<NotKeyed, InMemoryState, LimiterClock, NoOpMiddleware<Duration>>;
 
@@ -185,7 +185,7 @@ async fn bounded<T>(
 }
 
 /// Annotations that do not change are not in it: a marker keeps its value.
-fn merge_patch(PlannedWrite { base, write }: &PlannedWrite) -> Value {
+pub fn merge_patch(PlannedWrite { base, write }: &PlannedWrite) -> Value {
     let (before, after) = (&base.marks, &write.marks);
     let mut patch = json!({ "metadata": { "resourceVersion": base.resource_version } });
     if after.replicas != before.replicas {
