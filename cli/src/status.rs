@@ -1,88 +1,54 @@
 //! `status`: every shoot of the seed.
 
-use common::status::TIMESTAMP;
-use prober::{Condition, Fact, ShootEntry, Standing, Tone, list};
-use prober_core::options::Source;
+use common::leader_election::{RoleName, RoleStatus};
+use common::status::{TIMESTAMP, WholeStatus};
+use prober::{Condition, Fact, ShootView};
 
-use crate::commands::SeedArgs;
-use crate::leader::LeaseHolder;
-use crate::output::{self, lines, table};
-use crate::seed::SeedView;
+use crate::ask::{Answer, ask};
+use crate::commands::StatusArgs;
+use crate::output::{self, table};
 
-/// Most outages that are shown to people; JSON and YAML have all.
-const SHOWN: usize = 20;
-
-pub(crate) async fn run(args: SeedArgs) -> anyhow::Result<()> {
-    let view = SeedView::read(&args, None).await?;
-    output::write(&view, args.output, || text(&view))
+pub(crate) async fn run(args: StatusArgs) -> anyhow::Result<()> {
+    let answer = ask(&args.seed).await?;
+    output::write(&answer, args.output, || text(&answer))
 }
 
-fn text(view: &SeedView) -> String {
-    let shoots = &view.status.shoots;
+fn text(answer: &Answer) -> String {
+    let shoots = &answer.whole.status.shoots;
     let shoots = if shoots.is_empty() {
         "No shoots found.\n".to_owned()
     } else {
-        let row = |shoot: &ShootEntry| {
-            let shown_by = view.asked.shown_by.get(&shoot.namespace);
-            cells(shoot, shown_by.map(String::as_str))
-        };
         table(
             ["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
-            shoots.iter().map(row).collect(),
+            shoots.iter().map(cells).collect(),
         )
     };
-    format!("{}\n{shoots}{}", lines(&view.facts(None)), outages(view))
+    format!("{}\n{shoots}{}", head(answer), outages(answer))
 }
 
-impl SeedView {
-    /// Says first whether a prober answers, then who leads, and what holds for all shoots, or for one.
-    pub(crate) fn facts(&self, shoot: Option<&str>) -> Vec<Fact> {
-        let (asked, status) = (&self.asked, &self.status);
-        let mut facts = Vec::new();
-        match (&asked.answered_by, &self.process) {
-            (Some(by), Some(process)) => {
-                let role = process.role.role.into_str();
-                let told = format!("{by} ({role}, version {})", process.version);
-                facts.push(Fact::new(Tone::Soft, "Prober", told));
-            }
-            _ => facts.push(Fact::new(
-                Tone::Bad,
-                "Prober",
-                "none answers: this is what the seed's objects show, and nothing is known of leases",
-            )),
-        }
-        let missing = asked.problems.iter();
-        facts.extend(missing.map(|problem| Fact::new(Tone::Warn, "Missing", problem)));
-        if let Some(other) = shoot.and_then(|shoot| asked.shown_by.get(shoot)) {
-            let told = format!("{other}, since the probe by the one above is overdue");
-            facts.push(Fact::new(Tone::Warn, "Shown by", told));
-        }
-        facts.extend(self.leaders.iter().map(LeaseHolder::fact));
-        if let Some(config) = &self.config_from {
-            facts.push(Fact::new(Tone::Soft, "Config", config));
-        }
-        if status.config_refused {
-            let refused = "the file as it is now is refused, an earlier one is in force";
-            facts.push(Fact::new(Tone::Warn, "Config", refused));
-        }
-        if let Some(unknown) = &status.unknown {
-            let told = format!("{unknown}: nothing is concluded without them");
-            facts.push(Fact::new(Tone::Bad, "Unknown", told));
-        }
-        for right in &status.missing_rights {
-            let told = format!(
-                "the right to {right} is missing: what needs it could not be scaled in an outage"
-            );
-            facts.push(Fact::new(Tone::Bad, "Rights", told));
-        }
-        if shoot.is_none() && !status.settings.is_empty() {
-            facts.push(Fact::new(Tone::Warn, "Settings", list(&status.settings)));
-        }
-        facts
+/// Says which prober answers, who leads, and what holds for all shoots.
+pub(crate) fn head(answer: &Answer) -> String {
+    let WholeStatus { process, status } = &answer.whole;
+    let RoleStatus { role, leader, .. } = &process.role;
+    let (by, version) = (&answer.answered_by, &process.version);
+    let mut head = format!("Prober: {by} ({}, version {version})\n", role.into_str());
+    for problem in &answer.problems {
+        head += &format!("Silent: {problem}\n");
     }
+    if *role == RoleName::Waiting {
+        let leader = leader.as_deref().unwrap_or("nobody");
+        head += &format!("Leader: {leader}\n");
+    }
+    head + &lines(status.facts())
 }
 
-fn cells(shoot: &ShootEntry, shown_by: Option<&str>) -> [String; 5] {
+/// A line for each fact.
+pub(crate) fn lines(facts: Vec<Fact>) -> String {
+    let lines = facts.into_iter().map(|fact| fact.text + "\n");
+    lines.collect()
+}
+
+fn cells(shoot: &ShootView) -> [String; 5] {
     let held_down = shoot.names(Condition::HeldDown);
     let is_known = shoot.names(Condition::Unknown).is_empty();
     let held_down = match held_down.is_empty() {
@@ -91,64 +57,23 @@ fn cells(shoot: &ShootEntry, shown_by: Option<&str>) -> [String; 5] {
         true => "?".to_owned(),
     };
     let machines = shoot.machines.map(|count| count.to_string());
-    let shown_by = shown_by.map(|pod| format!("shown by {pod}"));
-    let notes: Vec<_> = shown_by.into_iter().chain(notes(shoot)).collect();
+    let notes = shoot.notes().into_iter().map(|fact| fact.text);
     [
         shoot.namespace.clone(),
         shoot.state.to_string(),
         machines.unwrap_or_else(|| "?".to_owned()),
         held_down,
-        notes.join("; "),
+        notes.collect::<Vec<_>>().join("; "),
     ]
 }
 
-fn notes(shoot: &ShootEntry) -> Vec<String> {
-    let mut notes = Vec::new();
-    if shoot.is_overdue() {
-        notes.push("its probe is overdue".to_owned());
-    }
-    notes.extend(shoot.notes());
-    if shoot.paused.is_none() {
-        notes.push("paused or not: could not be read".to_owned());
-    }
-    if let Some(owner) = &shoot.owner
-        && owner.standing != Standing::Ours
-    {
-        notes.push(format!("not known to be ours: {}", owner.sentence()));
-    }
-    for option in shoot.settings.iter().filter(|option| option.is_overruled()) {
-        match (&*option.setting, &*option.value, option.from) {
-            ("pause", "true", from) => notes.push(format!("paused ({})", from.into_str())),
-            // What `garden` sets for all stands above.
-            (_, _, Source::Namespace) => notes.push(option.to_string()),
-            _ => {}
-        }
-    }
-    for (what, condition) in [
-        ("at 0, not by the watchdog", Condition::AtZero),
-        ("ignore-scaling", Condition::Ignored),
-        ("does not exist", Condition::Missing),
-        ("could not be read", Condition::Unknown),
-        ("cannot be scaled", Condition::Unscalable),
-    ] {
-        let names = shoot.names(condition);
-        if !names.is_empty() {
-            notes.push(format!("{what}: {}", names.join(", ")));
-        }
-    }
-    notes
-}
-
-/// The last outages; nothing where no prober answers, since only probers know.
-pub(crate) fn outages(view: &SeedView) -> String {
-    let Some(by) = &view.asked.answered_by else {
-        return String::new();
-    };
-    let outages = &view.status.outages;
+/// The last outages.
+pub(crate) fn outages(answer: &Answer) -> String {
+    let (by, outages) = (&answer.answered_by, &answer.whole.status.outages);
     if outages.is_empty() {
-        return format!("\nNo outage since {by} began.\n");
+        return format!("\nNo outage has ended since {by} began.\n");
     }
-    let rows = outages.iter().take(SHOWN).map(|outage| {
+    let rows = outages.iter().map(|outage| {
         let began = outage.began.format(TIMESTAMP).to_string();
         [began, outage.namespace.clone(), outage.sentence()]
     });
@@ -165,13 +90,14 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_shown_as_healthy() {
         let kcm = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "kcm",
-                          "condition": "unknown", "because": "it could not be read" });
-        let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "because": "", "settings": [], "dependents": [kcm] });
+                          "condition": "unknown" });
+        let late = json!({ "nextProbeInSeconds": -60, "overdue": true });
+        let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "settings": [], "dependents": [kcm], "probe": late });
         let shoot = serde_json::from_value(shoot).expect("a shoot");
-        let cells = cells(&shoot, None).concat();
+        let cells = cells(&shoot).concat();
         assert_eq!(
             cells,
-            "shoot--a--bprobed??paused or not: could not be read; could not be read: kcm"
+            "shoot--a--bprobed??paused or not: the namespaces could not be read; its probe is overdue, due for 1m 0s; Deployment/kcm: it could not be read"
         );
     }
 }

@@ -34,10 +34,10 @@ mod task;
 pub mod write;
 
 pub use agent::{Host, run, run_on};
-pub use observability::facts::{Fact, Tone, describe_verdict, lease_cells, list};
+pub use observability::facts::{Fact, describe_verdict, lease_cells};
 pub use observability::outage::Outage;
 pub use observability::status::ProberStatus;
-pub use observability::view::{Condition, ProbeStatus, ShootView, ShownDependent};
+pub use observability::view::{Condition, ShootView};
 pub use owner_records::record::Standing;
 
 #[cfg(test)]

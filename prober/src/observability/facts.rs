@@ -42,7 +42,7 @@ pub struct Fact {
 }
 
 /// As in `one, two`.
-pub fn list(items: impl IntoIterator<Item: ToString>) -> String {
+pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
     let items = items.into_iter().map(|item| item.to_string());
     items.collect::<Vec<_>>().join(", ")
 }
@@ -131,11 +131,16 @@ impl ShootView {
             "no_shoot" | "unreadable" => Tone::Warn,
             _ => Tone::Soft,
         };
+        Fact::new(tone, self.describe_state())
+    }
+
+    /// As in `hibernated: it hibernates or is about to: it is not probed`.
+    pub fn describe_state(&self) -> String {
         let mut text = format!("{}: {}", self.state, meaning(&self.state));
         if let Some(error) = &self.unreadable {
             let _ = write!(text, " ({error})");
         }
-        Fact::new(tone, text)
+        text
     }
 
     /// What is done about an outage, and what it costs.

@@ -39,7 +39,7 @@ type Labels<const N: usize> = [(&'static str, String); N];
 
 /// A counter for each combination of the labels' values.
 #[derive(Clone, Debug)]
-pub struct Labelled<const N: usize> {
+pub(crate) struct Labelled<const N: usize> {
     names: [&'static str; N],
     counters: Family<Labels<N>, Counter>,
 }
