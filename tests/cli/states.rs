@@ -280,10 +280,12 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
     // The rows of other shoots are none of its business.
     let asleep = world.json("explain shoot--a--asleep").await;
     assert_eq!(asleep["seed"]["shoots"], json!([]), "{asleep}");
-    // An outage is told as it was observed.
+    // An outage that is over is told as it was observed.
+    let (_, nodes) = &world.shoots["shoot--a--outage"];
+    nodes.heal_all();
     let observed = "The last outages, as prober-a has observed them:";
-    let outage = world.text("explain shoot--a--outage").await;
-    holds(&outage, &[observed]);
+    let outage = async || world.text("explain shoot--a--outage").await;
+    until_holds(&[observed, "; restored after "], outage).await;
     let status = world.json("status").await;
     assert_eq!(status["answeredBy"], "prober-a", "{status}");
     holds(&status["outages"].to_string(), &["shoot--a--outage"]);
@@ -311,7 +313,7 @@ async fn states_of_the_seed_and_of_owner_records_are_shown_with_their_causes() {
     world.join("prober-a").await;
     all_are_shown(&world, &states).await;
     let shown = world.text("status").await;
-    holds(&shown, &["No outage since prober-a began."]);
+    holds(&shown, &["No outage has ended since prober-a began."]);
 }
 
 /// Words with one blank between them.
