@@ -55,6 +55,34 @@ fn package_renders_what_the_folder_does() -> Result<()> {
     same(&objects::read(&packaged)?, &chart(&values)?)
 }
 
+/// An object as Flux applies it where a Kustomization substitutes variables, none of which is ours.
+fn substituted_by_flux(object: &Value) -> Result<Value> {
+    let annotations = &object["metadata"]["annotations"];
+    if annotations["kustomize.toolkit.fluxcd.io/substitute"] == "disabled" {
+        return Ok(object.clone());
+    }
+    let text = object.to_string();
+    let mut parts = text.split("${");
+    let mut substituted = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.split_once('}').map_or("", |(_, rest)| rest);
+        substituted.push_str(rest);
+    }
+    Ok(serde_json::from_str(&substituted)?)
+}
+
+#[test]
+fn flux_substitutes_nothing() -> Result<()> {
+    let mut rendered = vec![chart(EVERYTHING)?];
+    for overlay_name in overlays()? {
+        rendered.push(overlay(&overlay_name)?);
+    }
+    for (key, object) in rendered.iter().flatten() {
+        ensure!(substituted_by_flux(object)? == *object, "{key}");
+    }
+    Ok(())
+}
+
 /// What an agent's Deployment says. Every failure of a probe, at the start too, is an Event of kind
 /// Warning.
 const AGENT: &str = "
