@@ -27,13 +27,19 @@ fn of_kind<'a>(objects: &'a Manifests, kind: &'a str) -> impl Iterator<Item = &'
 
 #[test]
 fn chart_renders_what_overlays_do() -> Result<()> {
-    let class =
-        "{resources: [OURS/overlays/plain], components: [OURS/components/no-priority-class]}";
+    let with = |component: &str| {
+        let component = format!("OURS/components/{component}");
+        customized(&format!(
+            "{{resources: [OURS/overlays/plain], components: [{component}]}}"
+        ))
+    };
+    let no_ids = "podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}";
     for (values, overlay) in [
         ("", overlay("plain")),
         ("monitoring: {enabled: true}", overlay("monitoring")),
         (EVERYTHING, overlay("everything")),
-        ("priorityClassName: ''", customized(class)),
+        ("priorityClassName: ''", with("no-priority-class")),
+        (no_ids, with("no-user-ids")),
     ] {
         same(&chart(values)?, &overlay?).context(values)?;
     }
