@@ -13,7 +13,7 @@ use common::view::Namespaced;
 use prober_core::config::Config;
 use prober_core::moment::Moment;
 use prober_core::shoot::{Action, Environment, Input, Report, Shoot, Start};
-use prober_core::verdict::BackedNodes;
+use prober_core::verdict::{BackedNodes, Verdict};
 use tokio::time::{Instant, sleep_until};
 
 use crate::executor::Executor;
@@ -114,9 +114,9 @@ impl<R: Reporter> Driver<R> {
         &mut self.reporter
     }
 
-    /// Takes somebody's word that the nodes are healthy from now on, instead of probing.
-    pub(crate) fn skip_probes(&mut self) {
-        self.executor.skip_probes();
+    /// Takes this verdict from now on in place of what probes would say.
+    pub(crate) fn decree(&mut self, verdict: Verdict) {
+        self.executor.decree(verdict);
     }
 
     /// Lets the shoot act on what has changed.

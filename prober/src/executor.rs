@@ -11,6 +11,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse, FusedFuture};
 use prober_core::config::{Config, DependentId};
 use prober_core::shoot::{Action, Input, ProbeFailure, Verified};
+use prober_core::verdict::Verdict;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -32,8 +33,8 @@ type Work<T> = Fuse<BoxFuture<'static, T>>;
 pub(crate) struct Executor {
     namespace: String,
     uid: String,
-    /// True if a person has said that the nodes are healthy, so that nothing is probed.
-    skips_probes: bool,
+    /// In place of what probes would say.
+    decree: Option<Verdict>,
     seed: Arc<Seed>,
     writer: Arc<Writer>,
     /// `None` while a probe is under way.
@@ -72,7 +73,7 @@ impl Executor {
         Self {
             namespace: namespace.to_owned(),
             uid: uid.to_owned(),
-            skips_probes: false,
+            decree: None,
             seed: Arc::clone(seed),
             writer: Arc::clone(writer),
             client: Some(ShootClient::new(*clock, Arc::clone(resources))),
@@ -85,9 +86,9 @@ impl Executor {
         }
     }
 
-    /// Takes somebody's word that the nodes are healthy from now on.
-    pub(crate) fn skip_probes(&mut self) {
-        self.skips_probes = true;
+    /// Answers each probe with this verdict from now on.
+    pub(crate) fn decree(&mut self, verdict: Verdict) {
+        self.decree = Some(verdict);
     }
 
     /// Starts an action. The driver handles reports.
@@ -145,8 +146,8 @@ impl Executor {
         let (budget, Some(mut client)) = (self.budget, self.client.take()) else {
             return;
         };
-        if self.skips_probes {
-            self.probing = ready((client, Ok(Input::NodesConfirmed))).boxed().fuse();
+        if let Some(verdict) = self.decree {
+            self.probing = ready((client, Ok(decreed(verdict)))).boxed().fuse();
             return;
         }
         self.nodes = with_nodes.then(|| {
@@ -254,6 +255,15 @@ impl Executor {
             });
         }
         &mut self.dependents[at.0]
+    }
+}
+
+/// Answer to a probe in whose place there is a verdict. To become `Input::Decreed(verdict)`: the core
+/// knows no other yet, and such a probe stays without an answer.
+fn decreed(verdict: Verdict) -> Input {
+    match verdict {
+        Verdict::ScaleUpHeldDown => Input::NodesConfirmed,
+        _ => Input::Woken,
     }
 }
 

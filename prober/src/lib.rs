@@ -26,8 +26,7 @@ mod executor;
 pub mod gardener;
 pub mod manager;
 mod observability;
-pub mod owner_check;
-mod owner_records;
+mod owner;
 pub mod restore;
 pub mod seed;
 pub mod seed_reader;
@@ -43,7 +42,7 @@ pub use observability::outage::Outage;
 pub use observability::status::{ProbeStatus, ProberStatus, ShootEntry, ShownDependent};
 pub use observability::tone::Tone;
 pub use observability::why::Condition;
-pub use owner_records::record::Standing;
+pub use owner::Standing;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::scale_up;
 use prober_core::shoot::{Environment, Report, Start};
-use prober_core::verdict::Scope;
+use prober_core::verdict::{Scope, Verdict};
 use tokio::time::Instant;
 
 use crate::driver::{Driver, Reporter, ShootContext};
@@ -68,7 +68,7 @@ impl ManualRestore {
         };
         let reporter = |_| RestoreReporter::default();
         let mut driver = Driver::new(shared, namespace, cluster, start, reporter);
-        driver.skip_probes();
+        driver.decree(Verdict::ScaleUpHeldDown);
         driver.wake();
         Self {
             driver,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use common::process::LAST_ANSWERS;
 use prober_core::config::ResourceRef;
 use prober_core::shoot::Start;
+use prober_core::verdict::Verdict;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -21,17 +22,21 @@ pub(crate) struct Ends {
 }
 
 /// Probes a shoot until cancelled; returns what is held down then. At the end of the process that
-/// includes the writes that were under way.
+/// includes the writes that were under way. A `decree` takes the place of what probes would say.
 pub(crate) async fn run(
     shared: Shared,
     namespace: &str,
     cluster: Arc<ClusterState>,
     start: Start,
+    decree: Option<Verdict>,
     ends: Ends,
 ) -> Vec<ResourceRef> {
     let statuses = shared.statuses.clone();
     let reporter = |first_probe| AgentReporter::new(&statuses, namespace, first_probe);
     let mut driver = Driver::new(shared, namespace, cluster, start, reporter);
+    if let Some(verdict) = decree {
+        driver.decree(verdict);
+    }
     driver.wake();
     while ends
         .shoot

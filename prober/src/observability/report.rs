@@ -21,7 +21,7 @@ use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
 use super::waits::reason;
 use super::why::Condition;
 use crate::driver::{Reporter, ShootContext};
-use crate::owner_records::record::Ownership;
+use crate::owner::Standing;
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
 
 /// Reports in the shoot's status, the log, metrics and Events.
@@ -167,7 +167,7 @@ impl Reporter for AgentReporter {
                 not_scaled: &status.not_scaled,
                 history: &status.history,
                 is_scaling: shoot.scaling().is_some(),
-                has_stood_down: shoot.has_stood_down(),
+                has_stood_down: context.is_lost(),
                 paused: status.is_paused(),
                 leads: context.shared.election.leads(),
                 now,
@@ -183,6 +183,10 @@ impl Reporter for AgentReporter {
             .status
             .update(|status| Outage::probe_ended(&mut status.outage, context.wall()));
         self.outage_ended(context, ended);
+        let cut_short = context.shoot.scaling().filter(|_| context.is_lost());
+        if let Some(direction) = cut_short {
+            context.shared.metrics.owners.prevented.inc(direction);
+        }
         tracing::info!("probe ended");
     }
 }
@@ -269,7 +273,7 @@ impl AgentReporter {
     fn abandoned(&self, context: &ShootContext, direction: Direction) {
         let metrics = &context.shared.metrics;
         metrics.cancelled_scalings.inc(direction);
-        if context.shoot.has_stood_down() {
+        if context.is_lost() {
             metrics.owners.prevented.inc(direction);
         }
         let (outcome, paused) = self
@@ -379,7 +383,7 @@ impl ShootContext {
         let about = self.object(resource);
         match write.replicas {
             Some(0) => {
-                let why = if self.shoot.has_stood_down() {
+                let why = if self.is_lost() {
                     "the shoot belongs to another seed"
                 } else {
                     "the nodes have lost the way to their API server"
@@ -460,9 +464,14 @@ impl ShootContext {
     }
 
     /// Standing by the owner record; `None` while the config has no check.
-    fn owner(&self) -> Option<Ownership> {
-        let (check, owners) = (self.config.owner_check.as_ref()?, self.shared.owners());
-        Some(owners.standing(&self.namespace, check, self.shared.clock.now()))
+    fn owner(&self) -> Option<Standing> {
+        let (owners, now) = (self.shared.owners(), self.shared.clock.now());
+        Some(owners.status(&self.namespace, now)?.standing)
+    }
+
+    /// True if it belongs to another seed or may do so.
+    fn is_lost(&self) -> bool {
+        self.owner().is_some_and(Standing::is_lost)
     }
 
     fn wall(&self) -> DateTime<Utc> {

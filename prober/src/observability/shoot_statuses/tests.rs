@@ -5,7 +5,6 @@ use crate::config;
 use crate::observability::outage::OutageEnd;
 use crate::observability::snapshot::SeedFacts;
 use crate::observability::status::ProberStatus;
-use crate::owner_records::record::Unresolved;
 use crate::tests::CONFIG;
 
 #[tokio::test(start_paused = true)]
@@ -36,7 +35,7 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
         after: 0,
     };
     handle.update(|status| {
-        status.owner = Some(Ownership::Unresolved(Unresolved::Timeout));
+        status.owner = Some(Standing::Unresolved);
         status.intended = vec![write];
     });
     assert_eq!(is_overdue(), (false, false));
