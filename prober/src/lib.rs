@@ -24,8 +24,7 @@ pub mod config;
 pub mod gardener;
 pub mod manager;
 mod observability;
-pub mod owner_check;
-mod owner_records;
+mod owner;
 pub mod seed;
 pub mod seed_reader;
 pub mod shared;
@@ -40,7 +39,7 @@ pub use observability::outage::Outage;
 pub use observability::status::{ProbeStatus, ProberStatus, ShootEntry, ShownDependent};
 pub use observability::tone::Tone;
 pub use observability::why::Condition;
-pub use owner_records::record::Standing;
+pub use owner::Standing;
 
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,7 @@ use super::shoot_statuses::{Failure, ShootState};
 use super::status::{Found, ProbeStatus, ShootEntry, ShownDependent};
 use super::tone::Tone;
 use super::why::Condition;
-use crate::owner_records::OwnerStatus;
-use crate::owner_records::record::Standing;
+use crate::owner::{OwnerStatus, Standing};
 
 #[derive(Clone, Debug)]
 pub struct Fact {

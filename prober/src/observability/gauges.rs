@@ -15,7 +15,7 @@ use strum::VariantNames;
 
 use super::in_seconds;
 use super::shoot_statuses::{ShootStatus, ShootStatuses};
-use crate::owner_records::record::Ownership;
+use crate::owner::Standing;
 
 /// In the place of a verdict, for a shoot whose last probe was not complete.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -122,7 +122,7 @@ impl Collector for ShootStatuses {
             "dwd_owner_shoots",
             "Shoots by what their owner records say.",
             "standing",
-            none_of(Ownership::VARIANTS)
+            none_of(Standing::VARIANTS)
                 .chain(standings.iter().map(|standing| (standing.into(), 1))),
         )?;
         encode_weak_protection(&mut gauges, &table.probed)
@@ -157,8 +157,7 @@ fn encode_held_down(
 ) -> fmt::Result {
     // What belongs to another seed is not protected here, whatever its resources carry.
     let here = || {
-        let elsewhere =
-            |status: &&ShootStatus| matches!(status.owner, Some(Ownership::Elsewhere { .. }));
+        let elsewhere = |status: &&ShootStatus| status.owner == Some(Standing::Elsewhere);
         probed.values().filter(move |status| !elsewhere(status))
     };
     let mut ages: BTreeMap<&ResourceRef, Vec<TimeDelta>> = BTreeMap::new();

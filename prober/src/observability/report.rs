@@ -21,7 +21,7 @@ use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
 use super::waits::reason;
 use super::why::Condition;
 use crate::task::ShootContext;
-use crate::owner_records::record::Ownership;
+use crate::owner::Standing;
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
 
 /// Reports in the shoot's status, the log, metrics and Events.
@@ -179,6 +179,10 @@ impl Reporter {
             .status
             .update(|status| Outage::probe_ended(&mut status.outage, context.wall()));
         self.outage_ended(context, ended);
+        let cut_short = context.shoot.scaling().filter(|_| context.is_lost());
+        if let Some(direction) = cut_short {
+            context.shared.metrics.owners.prevented.inc(direction);
+        }
         tracing::info!("probe ended");
     }
 }
@@ -377,7 +381,11 @@ impl ShootContext {
         let about = self.object(resource);
         match write.replicas {
             Some(0) => {
-                let why = "the nodes have lost the way to their API server";
+                let why = if self.is_lost() {
+                    "the shoot belongs to another seed"
+                } else {
+                    "the nodes have lost the way to their API server"
+                };
                 events.warning(
                     &about,
                     "ScaledDown",
@@ -454,9 +462,14 @@ impl ShootContext {
     }
 
     /// Standing by the owner record; `None` while the config has no check.
-    fn owner(&self) -> Option<Ownership> {
-        let (check, owners) = (self.config.owner_check.as_ref()?, self.shared.owners());
-        Some(owners.standing(&self.namespace, check, self.shared.clock.now()))
+    fn owner(&self) -> Option<Standing> {
+        let (owners, now) = (self.shared.owners(), self.shared.clock.now());
+        Some(owners.status(&self.namespace, now)?.standing)
+    }
+
+    /// True if it belongs to another seed or may do so.
+    fn is_lost(&self) -> bool {
+        self.owner().is_some_and(Standing::is_lost)
     }
 
     fn wall(&self) -> DateTime<Utc> {

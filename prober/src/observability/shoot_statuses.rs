@@ -21,8 +21,7 @@ use strum::IntoStaticStr;
 use super::outage::{Outage, ShootHistory};
 use super::outcome::ProbeOutcome;
 use crate::clock::Clock;
-use crate::owner_records::OwnerRecords;
-use crate::owner_records::record::Ownership;
+use crate::owner::{Owners, Standing};
 use crate::seed::ClusterState;
 
 /// Most outages that are kept once they have ended: the last ones of a shoot, and one of each shoot
@@ -35,7 +34,7 @@ const IN_ALL: usize = 500;
 pub struct ShootStatuses {
     pub clock: Clock,
     pub(super) table: Arc<Mutex<StatusTable>>,
-    pub owners: OwnerRecords,
+    pub owners: Owners,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +66,7 @@ pub(crate) struct ShootStatus {
     /// Time at which the last probe was complete, or the first one was due.
     pub complete: Moment,
     /// Standing by the owner record; `None` while nobody checks it.
-    pub owner: Option<Ownership>,
+    pub owner: Option<Standing>,
     /// Settings in effect, and their sources; `None` while they are not known.
     pub options: Option<ResolvedOptions>,
     /// Resources that carry the meltdown marker, each with the time at which this process first saw
@@ -125,7 +124,7 @@ impl ShootStatuses {
         Self {
             clock,
             table: Arc::default(),
-            owners: OwnerRecords::default(),
+            owners: Owners::default(),
         }
     }
 
@@ -240,9 +239,9 @@ impl ShootStatus {
         self.options.is_some_and(only)
     }
 
-    /// True if it is left alone, because it belongs to another seed or may do so.
+    /// True if it belongs to another seed or may do so, and is not probed.
     pub(crate) fn has_stood_down(&self) -> bool {
-        self.owner.is_some_and(Ownership::is_lost)
+        self.owner.is_some_and(Standing::is_lost)
     }
 
     pub(super) fn leases(&self) -> [(&'static str, usize); 4] {

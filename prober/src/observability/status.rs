@@ -22,7 +22,7 @@ use super::shoot_statuses::{Failure, ShootState};
 use super::tone::Tone;
 use super::waits::ShownWait;
 use super::why::Condition;
-use crate::owner_records::OwnerStatus;
+use crate::owner::OwnerStatus;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,7 +5,6 @@ use crate::config;
 use crate::observability::outage::OutageEnd;
 use crate::observability::snapshot::SeedFacts;
 use crate::observability::status::ProberStatus;
-use crate::owner_records::record::Unresolved;
 use crate::tests::CONFIG;
 
 #[tokio::test(start_paused = true)]
@@ -31,7 +30,7 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
     }
     let resource = config.dependents[0].resource.clone();
     handle.update(|status| {
-        status.owner = Some(Ownership::Unresolved(Unresolved::Timeout));
+        status.owner = Some(Standing::Unresolved);
         status.intended = vec![(resource, 0)];
     });
     assert_eq!(is_overdue(), (false, false));
