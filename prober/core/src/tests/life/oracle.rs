@@ -9,7 +9,7 @@ use super::nodes::Counts;
 use super::plan::{Away, Leadership, Machines, Mishap, Plan};
 use super::{Seconds, at};
 use crate::plan::ByDirection;
-use crate::replicas::{DependentState, Observed, PlannedWrite};
+use crate::replicas::{Observed, PlannedWrite};
 use crate::shoot::{Order, Owner};
 use crate::tests::scene::PATIENCE;
 use crate::verdict::Verdict;
@@ -169,7 +169,6 @@ impl Life {
         ];
         if !justified && verdict.is_some_and(|verdict| holds.contains(&verdict)) {
             self.in_a_hold += 1;
-            if std::env::var("HOLD").is_ok() { return Some("in a hold".into()); }
         } else if !justified {
             return Some("though the nodes renew".into());
         }
@@ -208,16 +207,7 @@ impl Life {
         let (plan, replica) = (&self.plan, &self.replicas[by]);
         let memory = &replica.memory;
         let is_up = order.change.write.replicas? > 0;
-        // A restore that was begun before goes on (D-51).
-        let goes_on = || {
-            let runs = |state: &DependentState| match state {
-                DependentState::Present(observed) => observed.replicas > 0,
-                _ => false,
-            };
-            order.change.base.marks.held_down && replica.env.dependents.iter().any(runs)
-        };
-        let waits = plan.fresh || is_up && !goes_on();
-        if waits && self.t + EXACT < memory.started + plan.initial_delay {
+        if (plan.fresh || is_up) && self.t + EXACT < memory.started + plan.initial_delay {
             return Some("before initialDelay is over");
         }
         let stabilization = &replica.env.options.scale_up_stabilization.value;
