@@ -120,8 +120,9 @@ impl Life {
             None => up.min(down),
         };
         // What is begun goes on by what is known past the ordering deadline, 2 s after a change of
-        // terms, and when a probe fails (D-84).
-        let end = self.nodes.first_end(sent, self.plan.grace);
+        // terms, and when a probe fails (D-84). That deadline is of the first node marked after the verdict.
+        let turned = memory.turned.map_or(sent, |(_, turned)| turned.min(sent));
+        let end = self.nodes.first_end(turned, self.plan.grace);
         let mut objects = self.objects.iter().flatten();
         let is_begun = to.is_none_or(|to| to == 0) && objects.any(|object| object.marks.held_down);
         let goes_on = |since: Seconds| {
