@@ -43,7 +43,7 @@ few nodes, churn, crashes: few nodes, churn, some nodes spared, crashes
 Machines go
 Machines go, few nodes, crashes: Machines go, 2 to 5 nodes, crashes
 lead flaps
-lead flaps, slow: lead flaps, answers take 0.1 to 1.5 s, seed takes 0.1 to 2 s
+lead flaps, slow: lead flaps, answers take 0.1 to 1.5 s, seed takes 0.1 to 2 s | 1 of 600: the oracle's deadline is later, not looked into
 Go leads
 Go leads, blips
 Go leads, edits
