@@ -271,7 +271,11 @@ impl Shoot {
         };
         let oldest = wanted.max(now - longest);
         if evidence.completed < oldest && Reason::Answer.counts() {
-            let reason = if wanted < oldest { Reason::Answer } else { reason };
+            let reason = if wanted < oldest {
+                Reason::Answer
+            } else {
+                reason
+            };
             return Err(Waits::for_answer(reason, oldest, lapses));
         }
         Ok(())
