@@ -7,8 +7,6 @@ mod ask;
 mod network;
 #[path = "cli/restore.rs"]
 mod restore;
-#[path = "cli/seed.rs"]
-mod seed;
 #[path = "cli/states.rs"]
 mod states;
 #[path = "cli/words.rs"]

@@ -35,6 +35,7 @@ const LINES: &str = "\
 2 | explain | error:
 2 | restore --yes | error:
 2 | restore a --all | error:
+2 | restore --all --force | error:
 2 | prober --no-such-flag | error: unexpected argument '--no-such-flag' found
 2 | prober -config-file=config/prober.yaml | error: unexpected argument '-c' found
 2 | prober --kube-api-burst=0x10 | '0x10'

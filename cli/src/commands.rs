@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use common::flags::{Agent, AgentArgs};
-use http::uri::Authority;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
 #[derive(Debug, Parser)]
@@ -26,7 +25,7 @@ pub(crate) enum Cli {
     Weeder(AgentArgs),
     /// Show every shoot of the seed as the running prober sees it: what is held down, and what is
     /// wrong
-    Status(SeedArgs),
+    Status(StatusArgs),
     /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases
     /// say
     Explain(ExplainArgs),
@@ -42,8 +41,8 @@ pub(crate) enum Cli {
     },
 }
 
-/// Access to the seed and its prober, and the format of the answer.
-#[derive(Clone, Debug, Args)]
+/// Access to the seed and its prober.
+#[derive(Debug, Args)]
 pub(crate) struct SeedArgs {
     /// A kubeconfig for the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "PATH")]
@@ -51,16 +50,18 @@ pub(crate) struct SeedArgs {
     /// A context of the kubeconfig; without it its current one
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Ask the prober here, at its health port, and not through the API server
-    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
-    pub address: Option<Authority>,
-    /// The prober's config file, where no prober answers, and for restore; without it the ConfigMap
-    /// that the prober on the seed has mounted, else Gardener's config
-    #[arg(long, value_name = "PATH")]
-    pub config_file: Option<PathBuf>,
+    /// Ask the prober here, at its health port, and not by a port-forward
+    #[arg(long, value_name = "HOST:PORT")]
+    pub address: Option<String>,
     /// The namespace of the watchdog's Deployments and Leases
     #[arg(long, value_name = "NAME", default_value = "garden")]
     pub garden_namespace: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub seed: SeedArgs,
     /// The format of the answer
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
@@ -79,10 +80,7 @@ pub(crate) struct ExplainArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
     pub namespace: String,
     #[command(flatten)]
-    pub seed: SeedArgs,
-    /// Fail unless the prober has a verdict that waiting cannot change
-    #[arg(long)]
-    pub check: bool,
+    pub status: StatusArgs,
 }
 
 #[derive(Debug, Args)]
@@ -90,16 +88,18 @@ pub(crate) struct RestoreArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub namespace: Option<String>,
-    /// Every shoot with a controller that carries the watchdog's marker
-    #[arg(long)]
+    /// Every shoot in which the prober says that something is held down
+    #[arg(long, conflicts_with = "force")]
     pub all: bool,
     /// Restore; without it only show what would be written
     #[arg(long)]
     pub yes: bool,
-    /// Do not ask the prober: pause the shoot, so that it is left alone, and restore what carries the
-    /// marker
+    /// Do not ask the prober, which is to leave the shoot alone: a pause has to stand
     #[arg(long)]
     pub force: bool,
+    /// The prober's config file; without it the ConfigMap that the prober has mounted
+    #[arg(long, value_name = "PATH")]
+    pub config_file: Option<PathBuf>,
     #[command(flatten)]
     pub seed: SeedArgs,
 }
@@ -111,13 +111,6 @@ pub(crate) struct CheckConfigArgs {
     /// The agent that the config is for; without it the one whose keys the file has
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<Agent>,
-}
-
-/// Reads an address, or the URL of the status page.
-fn address(text: &str) -> Result<Authority, String> {
-    let text = text.strip_prefix("http://").unwrap_or(text);
-    let address = text.strip_suffix('/').unwrap_or(text).parse();
-    address.map_err(|_| "expected HOST:PORT".to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Config that the prober of the seed works by.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use common::document::{ConfigError, load};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -8,65 +8,44 @@ use kube::{Api, Client};
 use prober::config;
 use prober_core::config::Config;
 
-use crate::commands::SeedArgs;
-use crate::output::with_causes;
-use crate::replicas::{LIST_TIMEOUT, within};
+use crate::ask::{REQUEST_TIMEOUT, within};
+use crate::commands::RestoreArgs;
 
 /// The prober's Deployment, by Gardener's name (rule 85).
 pub(crate) const DEPLOYMENT: &str = "dependency-watchdog-prober";
-/// Gardener's own, which a prober whose config cannot be read most likely works by.
-const GARDENERS: &str = include_str!("../../config/prober.yaml");
 
-/// The config, and where it is from.
-pub(crate) async fn find(client: &Client, args: &SeedArgs) -> anyhow::Result<(Config, String)> {
+/// The config of the file, or of the ConfigMap that the prober has mounted.
+pub(crate) async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<Config> {
     if let Some(path) = &args.config_file {
-        return Ok((
-            load(path, config::parse)?.config,
-            path.display().to_string(),
-        ));
+        return Ok(load(path, config::parse)?.config);
     }
-    let mounted = within(LIST_TIMEOUT, mounted(client, &args.garden_namespace)).await;
-    let (text, file) = mounted.unwrap_or_else(|error| {
-        let reason = with_causes(error.as_ref());
-        eprintln!("note: {reason}; taking Gardener's config");
-        (GARDENERS.to_owned(), "Gardener's config".to_owned())
-    });
-    match config::parse(&text) {
-        Ok(loaded) => Ok((loaded.config, file)),
-        Err(problems) => Err(ConfigError { file, problems }.into()),
+    let namespace = &args.seed.garden_namespace;
+    let pod = deployment(client, namespace).await?.spec.template.spec;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let volumes = pod.into_iter().flat_map(|pod| pod.volumes).flatten();
+    for source in volumes.filter_map(|volume| volume.config_map) {
+        let file = format!("ConfigMap {namespace}/{}", source.name);
+        let map = within(REQUEST_TIMEOUT, maps.get(&source.name)).await;
+        let map = map.with_context(|| format!("{file} cannot be read"))?;
+        // The one that holds a prober's config: other volumes hold certificates and the like.
+        let mut texts = map.data.into_iter().flatten().map(|(_, text)| text);
+        if let Some(text) = texts.find(|text| text.contains("dependentResourceInfos")) {
+            let loaded = config::parse(&text);
+            return Ok(loaded
+                .map_err(|problems| ConfigError { file, problems })?
+                .config);
+        }
     }
+    bail!(
+        "the Deployment {DEPLOYMENT} in {namespace} has no ConfigMap with a prober's config mounted"
+    )
 }
 
 /// Reads the prober's Deployment.
 pub(crate) async fn deployment(client: &Client, namespace: &str) -> anyhow::Result<Deployment> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let deployment = deployments.get_opt(DEPLOYMENT).await;
-    deployment
+    within(REQUEST_TIMEOUT, deployments.get_opt(DEPLOYMENT))
+        .await
         .with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))?
         .with_context(|| format!("there is no Deployment {DEPLOYMENT} in {namespace}"))
-}
-
-/// The text of the ConfigMap that the prober has mounted, and where it is from.
-async fn mounted(client: &Client, namespace: &str) -> anyhow::Result<(String, String)> {
-    let deployment = deployment(client, namespace).await?;
-    let pod = deployment.spec.template.spec.unwrap_or_default();
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    for volume in pod.volumes.unwrap_or_default() {
-        let Some(source) = volume.config_map else {
-            continue;
-        };
-        let name = source.name;
-        let map = maps
-            .get(&name)
-            .await
-            .with_context(|| format!("the ConfigMap {name} in {namespace} cannot be read"))?;
-        // The one that holds a prober's config: other volumes hold certificates and the like.
-        let mut data = map.data.into_iter().flatten();
-        if let Some((key, text)) = data.find(|(_, text)| text.contains("dependentResourceInfos")) {
-            return Ok((text, format!("ConfigMap {namespace}/{name}, key {key}")));
-        }
-    }
-    anyhow::bail!(
-        "the Deployment {DEPLOYMENT} in {namespace} has no ConfigMap with a prober's config mounted"
-    )
 }

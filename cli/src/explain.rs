@@ -3,9 +3,9 @@
 use prober::{ShootEntry, ShownDependent, lease_cells};
 use serde::Serialize;
 
+use crate::ask::{Answer, ask};
 use crate::commands::ExplainArgs;
 use crate::output::{self, count, lines, table};
-use crate::seed::SeedView;
 use crate::status;
 
 #[derive(Serialize)]
@@ -13,26 +13,18 @@ struct Explanation {
     #[serde(flatten)]
     shoot: ShootEntry,
     /// The prober and the seed.
-    seed: SeedView,
+    seed: Answer,
 }
 
 pub(crate) async fn run(args: ExplainArgs) -> anyhow::Result<()> {
-    let ExplainArgs {
-        namespace,
-        check,
-        seed,
-    } = args;
-    let view = SeedView::read(&seed, Some(&namespace)).await?;
-    let (view, shoot) = view.into_shoot(&namespace)?;
-    let explanation = Explanation { shoot, seed: view };
-    output::write(&explanation, seed.output, || explanation.text())?;
-    let probe = explanation.shoot.probe.as_ref();
-    let is_clear = probe.is_some_and(|probe| probe.is_clear() && !probe.overdue);
-    anyhow::ensure!(
-        is_clear || !check,
-        "there is no clear verdict on {namespace}"
-    );
-    Ok(())
+    let ExplainArgs { namespace, status } = args;
+    let mut seed = ask(&status.seed).await?;
+    let shoot = seed.shoot(&namespace)?.clone();
+    let all = &mut seed.whole.status;
+    all.shoots.clear();
+    all.outages.retain(|outage| outage.namespace == namespace);
+    let explanation = Explanation { shoot, seed };
+    output::write(&explanation, status.output, || explanation.text())
 }
 
 impl Explanation {

@@ -1,11 +1,10 @@
 //! The command line: the agents, and the commands for operators, with their own kubeconfig. These
-//! show what the running prober says, or where none answers what the seed shows, and write nothing
-//! to a cluster, but for `restore --yes`.
+//! show what one running prober says, and write nothing to a cluster, but for `restore --yes`.
 //!
 //! ```text
 //! words --commands--> prober | weeder -> common::process
-//!                 '-> status | explain --seed--> replicas: what the prober says, else the seed's objects --output--> stdout
-//!                 '-> restore --seed--> the same, and the prober's own machine and writes
+//!                 '-> status | explain --ask--> the prober's status --output--> stdout
+//!                 '-> restore --ask--> which shoots --> one write for each controller
 //!                 '-> check-config --> what an agent would say of a config file
 //!                 '-> completions
 //! ```
@@ -15,16 +14,14 @@
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
 
+mod ask;
 mod check_config;
 mod commands;
 mod completions;
 mod config;
 mod explain;
-mod leader;
 mod output;
-mod replicas;
 mod restore;
-mod seed;
 mod status;
 
 use std::process::ExitCode;

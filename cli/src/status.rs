@@ -1,65 +1,52 @@
 //! `status`: every shoot of the seed.
 
-use common::status::TIMESTAMP;
+use common::leader_election::{RoleName, RoleStatus};
+use common::status::{TIMESTAMP, WholeStatus};
 use prober::{Condition, Fact, ShootEntry, Standing, Tone, list};
 use prober_core::options::Source;
 
-use crate::commands::SeedArgs;
-use crate::leader::LeaseHolder;
+use crate::ask::{Answer, ask};
+use crate::commands::StatusArgs;
 use crate::output::{self, lines, table};
-use crate::seed::SeedView;
 
 /// Most outages that are shown to people; JSON and YAML have all.
 const SHOWN: usize = 20;
 
-pub(crate) async fn run(args: SeedArgs) -> anyhow::Result<()> {
-    let view = SeedView::read(&args, None).await?;
-    output::write(&view, args.output, || text(&view))
+pub(crate) async fn run(args: StatusArgs) -> anyhow::Result<()> {
+    let answer = ask(&args.seed).await?;
+    output::write(&answer, args.output, || text(&answer))
 }
 
-fn text(view: &SeedView) -> String {
-    let shoots = &view.status.shoots;
+fn text(answer: &Answer) -> String {
+    let shoots = &answer.whole.status.shoots;
     let shoots = if shoots.is_empty() {
         "No shoots found.\n".to_owned()
     } else {
-        let row = |shoot: &ShootEntry| {
-            let shown_by = view.asked.shown_by.get(&shoot.namespace);
-            cells(shoot, shown_by.map(String::as_str))
-        };
         table(
             ["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
-            shoots.iter().map(row).collect(),
+            shoots.iter().map(cells).collect(),
         )
     };
-    format!("{}\n{shoots}{}", lines(&view.facts(None)), outages(view))
+    format!(
+        "{}\n{shoots}{}",
+        lines(&answer.facts(None)),
+        outages(answer)
+    )
 }
 
-impl SeedView {
-    /// Says first whether a prober answers, then who leads, and what holds for all shoots, or for one.
+impl Answer {
+    /// Says first which prober answers, then who leads, and what holds for all shoots, or for one.
     pub(crate) fn facts(&self, shoot: Option<&str>) -> Vec<Fact> {
-        let (asked, status) = (&self.asked, &self.status);
-        let mut facts = Vec::new();
-        match (&asked.answered_by, &self.process) {
-            (Some(by), Some(process)) => {
-                let role = process.role.role.into_str();
-                let told = format!("{by} ({role}, version {})", process.version);
-                facts.push(Fact::new(Tone::Soft, "Prober", told));
-            }
-            _ => facts.push(Fact::new(
-                Tone::Bad,
-                "Prober",
-                "none answers: this is what the seed's objects show, and nothing is known of leases",
-            )),
-        }
-        let missing = asked.problems.iter();
-        facts.extend(missing.map(|problem| Fact::new(Tone::Warn, "Missing", problem)));
-        if let Some(other) = shoot.and_then(|shoot| asked.shown_by.get(shoot)) {
-            let told = format!("{other}, since the probe by the one above is overdue");
-            facts.push(Fact::new(Tone::Warn, "Shown by", told));
-        }
-        facts.extend(self.leaders.iter().map(LeaseHolder::fact));
-        if let Some(config) = &self.config_from {
-            facts.push(Fact::new(Tone::Soft, "Config", config));
+        let WholeStatus { process, status } = &self.whole;
+        let RoleStatus { role, leader, .. } = &process.role;
+        let (by, version) = (&self.answered_by, &process.version);
+        let told = format!("{by} ({}, version {version})", role.into_str());
+        let mut facts = vec![Fact::new(Tone::Soft, "Prober", told)];
+        let problems = self.problems.iter();
+        facts.extend(problems.map(|problem| Fact::new(Tone::Warn, "Silent", problem)));
+        if *role == RoleName::Waiting {
+            let leader = leader.as_deref().unwrap_or("nobody");
+            facts.push(Fact::new(Tone::Warn, "Leader", leader));
         }
         if status.config_refused {
             let refused = "the file as it is now is refused, an earlier one is in force";
@@ -82,7 +69,7 @@ impl SeedView {
     }
 }
 
-fn cells(shoot: &ShootEntry, shown_by: Option<&str>) -> [String; 5] {
+fn cells(shoot: &ShootEntry) -> [String; 5] {
     let held_down = shoot.names(Condition::HeldDown);
     let is_known = shoot.names(Condition::Unknown).is_empty();
     let held_down = match held_down.is_empty() {
@@ -91,14 +78,12 @@ fn cells(shoot: &ShootEntry, shown_by: Option<&str>) -> [String; 5] {
         true => "?".to_owned(),
     };
     let machines = shoot.machines.map(|count| count.to_string());
-    let shown_by = shown_by.map(|pod| format!("shown by {pod}"));
-    let notes: Vec<_> = shown_by.into_iter().chain(notes(shoot)).collect();
     [
         shoot.namespace.clone(),
         shoot.state.to_string(),
         machines.unwrap_or_else(|| "?".to_owned()),
         held_down,
-        notes.join("; "),
+        notes(shoot).join("; "),
     ]
 }
 
@@ -139,12 +124,9 @@ fn notes(shoot: &ShootEntry) -> Vec<String> {
     notes
 }
 
-/// The last outages; nothing where no prober answers, since only probers know.
-pub(crate) fn outages(view: &SeedView) -> String {
-    let Some(by) = &view.asked.answered_by else {
-        return String::new();
-    };
-    let outages = &view.status.outages;
+/// The last outages.
+pub(crate) fn outages(answer: &Answer) -> String {
+    let (by, outages) = (&answer.answered_by, &answer.whole.status.outages);
     if outages.is_empty() {
         return format!("\nNo outage since {by} began.\n");
     }
@@ -166,12 +148,13 @@ mod tests {
     fn what_is_not_known_is_not_shown_as_healthy() {
         let kcm = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "kcm",
                           "condition": "unknown", "because": "it could not be read" });
-        let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "because": "", "settings": [], "dependents": [kcm] });
+        let late = json!({ "nextProbeInSeconds": -60, "overdue": true });
+        let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "because": "", "settings": [], "dependents": [kcm], "probe": late });
         let shoot = serde_json::from_value(shoot).expect("a shoot");
-        let cells = cells(&shoot, None).concat();
+        let cells = cells(&shoot).concat();
         assert_eq!(
             cells,
-            "shoot--a--bprobed??paused or not: could not be read; could not be read: kcm"
+            "shoot--a--bprobed??its probe is overdue; paused or not: could not be read; could not be read: kcm"
         );
     }
 }

@@ -25,7 +25,6 @@ use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProberStatus;
 use crate::owner;
 use crate::seed::dependent::DependentView;
-use crate::seed::watch_scope::WatchScope;
 use crate::seed::{Seed, SeedWatches, rights};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
@@ -84,7 +83,7 @@ pub async fn run_on(
     file.report_to(registry, events.clone());
     let statuses = ShootStatuses::new(clock);
     registry.register_collector(Box::new(statuses.clone()));
-    let seed = Arc::new(Seed::new(client.clone(), WatchScope::Seed));
+    let seed = Arc::new(Seed::new(client.clone()));
     let known = Arc::clone(&seed);
     register_seed_known(registry, move || known.is_known());
     seed.unreadable.register(registry);

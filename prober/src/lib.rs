@@ -26,7 +26,6 @@ pub mod manager;
 mod observability;
 mod owner;
 pub mod seed;
-pub mod seed_reader;
 pub mod shared;
 pub mod shoot_client;
 mod suspend_detector;

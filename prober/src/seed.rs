@@ -8,7 +8,6 @@ pub(crate) mod rights;
 pub mod secret;
 mod confirm;
 pub(crate) mod wakers;
-pub mod watch_scope;
 pub mod watches;
 
 use std::error::Error;
@@ -32,7 +31,6 @@ use self::dependent::DependentView;
 use self::rights::MissingRights;
 use self::secret::SecretView;
 use self::wakers::Wakers;
-use self::watch_scope::WatchScope;
 pub use self::watches::SeedWatches;
 
 /// Objects in a page of a list: some 10 kB each, and a page is held twice while it is read.
@@ -52,7 +50,6 @@ pub struct Seed {
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
     confirmations: Semaphore,
-    watch_scope: WatchScope,
     pub(crate) unreadable: UnreadableObjects,
     pub(crate) missing_rights: MissingRights,
 }
@@ -60,14 +57,14 @@ pub struct Seed {
 /// Objects that the config names.
 #[derive(Clone, Default)]
 struct Named {
-    /// `None` if they are not read.
+    /// `None` before [`Seed::watch`].
     secrets: Option<Arc<SecretView>>,
     dependents: Vec<Arc<DependentView>>,
 }
 
 impl Seed {
     /// Knows nothing before [`Self::watch`].
-    pub fn new(client: Client, watch_scope: WatchScope) -> Self {
+    pub fn new(client: Client) -> Self {
         let unreadable = UnreadableObjects::default();
         Self {
             client,
@@ -77,7 +74,6 @@ impl Seed {
             named: RwLock::default(),
             wakers: Arc::default(),
             confirmations: Semaphore::new(CONFIRMATIONS),
-            watch_scope,
             unreadable,
             missing_rights: MissingRights::default(),
         }
@@ -89,10 +85,11 @@ impl Seed {
             secrets,
             dependents,
         } = self.named.read().clone();
-        futures::join!(self.clusters.live(), self.namespaces.live());
-        if self.watch_scope.probes() {
-            self.machines.live().await;
-        }
+        futures::join!(
+            self.clusters.live(),
+            self.machines.live(),
+            self.namespaces.live()
+        );
         if let Some(secrets) = secrets {
             secrets.view.live().await;
         }
@@ -106,10 +103,7 @@ impl Seed {
         let secrets = named.secrets.as_ref();
         let views = [
             (self.clusters.is_known(), "Clusters"),
-            (
-                self.machines.is_known() || !self.watch_scope.probes(),
-                "Machines",
-            ),
+            (self.machines.is_known(), "Machines"),
             (
                 secrets.is_none_or(|secrets| secrets.view.is_known()),
                 "Secrets",

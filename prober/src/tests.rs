@@ -17,7 +17,6 @@ use crate::config;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::seed::Seed;
-use crate::seed::watch_scope::WatchScope;
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
@@ -39,7 +38,7 @@ pub(crate) fn seed() -> Arc<Seed> {
         .ok();
     let nowhere = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
     let client = kube::Client::try_from(nowhere).expect("a client");
-    Arc::new(Seed::new(client, WatchScope::Seed))
+    Arc::new(Seed::new(client))
 }
 
 /// What the tasks of such a seed's shoots share, with this config.

@@ -32,7 +32,7 @@ use crate::suspend_detector::SuspendDetector;
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
 /// Time for which what the seed's API server has confirmed counts (D-85).
 const CONFIRMED_FOR: Duration = Duration::from_secs(10);
-const FIELD_MANAGER: &str = "dependency-watchdog";
+pub const FIELD_MANAGER: &str = "dependency-watchdog";
 
 type RestoreLimiter = RateLimiter<NotKeyed, InMemoryState, LimiterClock, NoOpMiddleware<Duration>>;
 
@@ -209,7 +209,7 @@ impl Writer {
 }
 
 /// Annotations that do not change are not in it: a marker keeps its value.
-fn merge_patch(PlannedWrite { base, write }: &PlannedWrite) -> Value {
+pub fn merge_patch(PlannedWrite { base, write }: &PlannedWrite) -> Value {
     let (before, after) = (&base.marks, &write.marks);
     let mut patch = json!({ "metadata": { "resourceVersion": base.resource_version } });
     if after.replicas != before.replicas {

@@ -1,86 +1,136 @@
-//! The replica of the prober that answers, and the way to it.
+//! The replica of the prober that answers, and what is said where none does.
 
-use api_server::{Fault, When};
-use serde_json::Value;
+use api_server::{Fault, Network, When};
+use testbed::gardener::PROTECTED;
 
-use crate::world::{ONE, World, holds, line, until_holds};
+use crate::world::{ASKING, ONE, World, file, holds, line, stderr, until_holds};
 
-/// Requests to a replica on this way, by a proxy or by a port-forward.
-fn way(world: &World, pod: &str, way: &str) -> When {
-    let address = world.address(pod);
-    let (_, port) = address.rsplit_once(':').expect("a port");
-    let path = match way {
-        "proxy" => format!("{pod}:{port}/proxy/statusz.json"),
-        _ => format!("{pod}/{way}"),
-    };
-    When::request("GET", &format!("/api/v1/namespaces/garden/pods/{path}"))
-}
+const COMMANDS: [&str; 3] = [
+    "status",
+    "explain shoot--dev--one",
+    "restore shoot--dev--one",
+];
 
-/// Two replicas, of which the first leads.
-async fn two() -> World {
-    let mut world = World::probed(&[ONE]).await;
-    world.join("prober-b").await;
-    let page = async || world.page("prober-b", "/statusz.json").await;
-    until_holds(&["scale_up"], page).await;
-    world
+/// The way to a replica.
+fn way(pod: &str) -> When {
+    let path = format!("/api/v1/namespaces/garden/pods/{pod}/portforward");
+    When::request("GET", &path)
 }
 
 #[tokio::test]
-async fn the_leader_answers_by_the_proxy_past_a_network_policy_or_else_another_replica() {
-    let world = two().await;
-    let answered = async |by: &str| {
+async fn the_leader_answers_or_else_another_replica() {
+    let mut world = World::new(&[ONE]).await;
+    // By their names the leader is the second.
+    for pod in ["prober-b", "prober-a"] {
+        world.join(pod).await;
+        let page = async || world.page(pod, "/statusz.json").await;
+        until_holds(
+            &["\"verdict\":\"scale_up\"", "\"leader\":\"prober-b_"],
+            page,
+        )
+        .await;
+    }
+    world.may(ASKING);
+    let answered = async |by: &str, how: &str| {
         let shown = world.text("status").await;
         holds(line(&shown, ONE), &["probed"]);
-        let answers = line(&shown, "Prober:").split_whitespace().nth(1);
-        assert_eq!(answers, Some(by), "{shown}");
+        let prober = format!(" {by} ({how}, version ");
+        holds(line(&shown, "Prober:"), &[&prober]);
         shown
     };
-    let has_forwarded = || {
-        let mut asked = world.asked().into_iter();
-        asked.any(|record| record.resource == "pods/portforward")
-    };
-    holds(&answered("prober-a").await, &["(leading, version "]);
-    assert!(!has_forwarded());
+    let shown = answered("prober-b", "leading").await;
+    assert!(!shown.contains("Silent:"), "{shown}");
 
-    // As a NetworkPolicy does it: packets of the API server are swallowed.
     let faults = world.seed.faults();
-    faults.add(way(&world, "prober-a", "proxy"), Fault::Stall);
-    answered("prober-a").await;
-    assert!(has_forwarded());
+    faults.add(way("prober-b"), Fault::Stall);
+    let shown = answered("prober-a", "waiting").await;
+    holds(line(&shown, "Silent:"), &["prober-b: no answer in 5 s"]);
+    holds(line(&shown, "Leader:"), &["prober-b_"]);
 
-    faults.add(way(&world, "prober-a", "portforward"), Fault::status(403));
-    let shown = answered("prober-b").await;
-    let causes = "prober-a does not answer: by pods/proxy: no answer in 2 s; by pods/portforward: ";
-    holds(line(&shown, "Missing:"), &[causes, "scripted fault"]);
-    holds(&shown, &["(waiting, version "]);
+    // Where nobody is known to lead any is asked.
+    let lease = When::verb("get", "leases.coordination.k8s.io");
+    faults.add(lease, Fault::status(403));
+    let shown = answered("prober-a", "waiting").await;
+    assert!(!shown.contains("Silent:"), "{shown}");
+
+    faults.add(way("prober-a"), Fault::status(403));
+    for words in COMMANDS {
+        let parts = [
+            "error: no prober answers (prober-a: ",
+            "scripted fault",
+            "; prober-b: no answer in 5 s)",
+        ];
+        holds(&world.refused(words).await, &parts);
+    }
 }
 
 #[tokio::test]
-async fn a_shoot_whose_probe_by_the_leader_is_overdue_is_shown_by_another_replica() {
-    let world = two().await;
-    let page = world.page("prober-a", "/statusz.json").await;
-    let mut late: Value = serde_json::from_str(&page).expect("JSON");
-    late["shoots"][0]["probe"]["overdue"] = true.into();
-    late["shoots"][0]["probe"]["nextProbeInSeconds"] = (-60).into();
-    let answer = Fault::Answer {
-        code: 200,
-        headers: Vec::new(),
-        body: late.to_string().into(),
-    };
-    let faults = world.seed.faults();
-    faults.add(way(&world, "prober-a", "proxy"), answer);
-    let shown = world.text("status").await;
-    holds(line(&shown, "Prober:"), &["prober-a"]);
-    holds(line(&shown, ONE), &["shown by prober-b"]);
-    let shown = world.text("explain shoot--dev--one --check").await;
-    let by = "prober-b, since the probe by the one above is overdue";
-    holds(line(&shown, "Shown by:"), &[by]);
-
-    // Where nobody is better, the late one is shown, and said to be late.
-    for by in ["proxy", "portforward"] {
-        faults.add(way(&world, "prober-b", by), Fault::status(403));
+async fn without_a_prober_they_say_how_to_list_what_is_held_down() {
+    let world = World::new(&[ONE]).await;
+    world.hold_down(ONE);
+    let run_book = file("docs/run-books/DependencyWatchdogProtectionActive.md");
+    let nobody = "error: no prober answers (the Deployment dependency-watchdog-prober in garden has no pods). What is held down:\n  ";
+    for words in COMMANDS {
+        let output = world.run(words).await;
+        assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
+        let told = stderr(&output);
+        let command = told.strip_prefix(nobody).expect(&told);
+        let marker = format!(
+            "?(@.metadata.annotations.{})",
+            PROTECTED.replace('.', "\\.")
+        );
+        holds(command, &[marker]);
+        // Those of the pages are run in another test.
+        holds(&run_book, &[command]);
     }
-    let shown = world.text("status").await;
-    holds(line(&shown, ONE), &["its probe is overdue"]);
-    world.refused("explain shoot--dev--one --check").await;
+    let beyond = world.asked().into_iter().find(|record| {
+        let unneeded = record.resource == "secrets" || record.is_write();
+        unneeded || record.status == Some(403)
+    });
+    assert!(beyond.is_none(), "{beyond:?}");
+    for command in ["status", "explain a"] {
+        let nowhere = world
+            .refused(&format!("{command} --address 127.0.0.1:1"))
+            .await;
+        holds(
+            &nowhere,
+            &["error: no prober answers (127.0.0.1:1: Connection refused"],
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_seed_that_does_not_answer_is_named() {
+    let world = World::new(&[ONE]).await;
+    let named = format!("no answer from {}: ", world.seed.address());
+    let unread = "error: no prober answers (the Deployment dependency-watchdog-prober in garden cannot be read: ";
+    for network in [Network::Refused, Network::Silent] {
+        world.seed.set_network(network);
+        let told = COMMANDS.map(async |words| world.refused(words).await);
+        let [status, explain, restore] = told;
+        let (status, explain, restore) = tokio::join!(status, explain, restore);
+        for told in [status, explain, restore] {
+            holds(&told, &[unread, &*named]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_command_takes_the_context_that_it_is_told() {
+    let world = World::probed(&[ONE]).await;
+    let elsewhere = "clusters:\n- {name: nowhere, cluster: {server: 'https://127.0.0.1:1'}}";
+    let other = "contexts:\n- {name: other, context: {cluster: nowhere}}";
+    let both = world.seed.kubeconfig("operator");
+    let both = both.replace("current-context: it", "current-context: other");
+    let both = both
+        .replace("clusters:", elsewhere)
+        .replace("contexts:", other);
+    let file = world.write("operator", &both);
+    for words in COMMANDS {
+        let at = |context| format!("{words} --context {context}");
+        world.text(&at("it")).await;
+        let told = format!("error: there is no context \"gone\" in kubeconfig {file}\n");
+        assert_eq!(world.refused(&at("gone")).await, told);
+        world.refused(&at("other")).await;
+    }
 }

@@ -287,11 +287,8 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
     let status = world.json("status").await;
     assert_eq!(status["answeredBy"], "prober-a", "{status}");
     holds(&status["outages"].to_string(), &["shoot--a--outage"]);
-    // A check fails unless there is a verdict.
-    let told = world.refused("explain shoot--a--unreachable --check").await;
-    holds(&told, &["there is no clear verdict"]);
     let told = world.refused("explain shoot--a--nope").await;
-    holds(&told, &["there is no Cluster \"shoot--a--nope\""]);
+    holds(&told, &["the prober knows no Cluster \"shoot--a--nope\""]);
     // In the prober's own pod its own address is asked.
     let address = world.address("prober-a");
     let inside = run(&format!("explain shoot--a--optional --address {address}")).await;

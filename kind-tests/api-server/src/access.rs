@@ -26,7 +26,7 @@ pub struct User {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     verbs: Vec<String>,
-    /// Full names, with a subresource behind a slash: `pods/proxy`.
+    /// Full names, with a subresource behind a slash: `pods/portforward`.
     resources: Vec<String>,
     namespace: Option<String>,
     names: Vec<String>,

@@ -131,7 +131,6 @@ async fn authorised(
                 false => Ok(reply::no_page()),
             }
         }
-        "proxy" => pods::proxy(shared, request, target).await,
         "portforward" => pods::forward(shared, request, target),
         _ => objects::serve(shared, request, target, &body),
     }

@@ -1,15 +1,13 @@
-//! Requests and bytes for a pod, `pods/proxy` and `pods/portforward`: to whatever listens at its
-//! podIP. A real API server sends the latter through a kubelet.
+//! Bytes for a pod, by `pods/portforward`: to whatever listens at its podIP. A real API server sends
+//! them through a kubelet.
 
 use std::net::IpAddr;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
 use http::Response;
-use http::header::{CONNECTION, HOST, SEC_WEBSOCKET_ACCEPT};
+use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT};
 use http::header::{SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,43 +18,16 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::{
-    reply::{self, JSON, Reply},
+    reply::{self, Reply},
     route::{ApiTarget, IncomingRequest},
     shared::ServerState,
-    status::{ApiError, bad_request, of_code},
+    status::{ApiError, bad_request},
 };
 
 /// Channels of the first port: for its bytes, and for why there are none.
 const DATA: u8 = 0;
 const ERROR: u8 = 1;
 const CHUNK: usize = 16 << 10;
-
-/// Sends a GET on to `NAME:PORT`.
-pub(crate) async fn proxy(
-    shared: &ServerState,
-    request: &IncomingRequest,
-    target: &ApiTarget,
-) -> Result<Reply, ApiError> {
-    let (name, port) = target.name.split_once(':').unwrap_or((&target.name, "80"));
-    let address = address(shared, target, name, port)?;
-    let (_, path) = request.record.path.split_once("/proxy").unwrap_or_default();
-    let answered = async {
-        let stream = TcpStream::connect(address).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let get = http::Request::get(path).header(HOST, name);
-        let get = get.body(Empty::<Bytes>::new())?;
-        let answer = async move {
-            let answer = sender.send_request(get).await?;
-            let code = answer.status().as_u16();
-            let body = answer.into_body().collect().await?.to_bytes();
-            anyhow::Ok(reply::whole(code, JSON, body))
-        };
-        futures::join!(answer, connection).0
-    };
-    let answered = answered.await;
-    answered
-        .map_err(|error| of_code(503, format!("error trying to reach service: {error}")).boxed())
-}
 
 /// Switches to a WebSocket, over which the bytes of one port go.
 pub(crate) fn forward(
@@ -65,7 +36,7 @@ pub(crate) fn forward(
     target: &ApiTarget,
 ) -> Result<Reply, ApiError> {
     let port = request.query.get("ports");
-    let address = address(shared, target, &target.name, port)?;
+    let address = address(shared, target, port)?;
     let key = request.headers.get(SEC_WEBSOCKET_KEY);
     let (Some(upgrade), Some(key)) = (request.upgrade.clone(), key) else {
         return Err(bad_request(
@@ -127,9 +98,9 @@ async fn bytes(upgrade: OnUpgrade, (ip, port): (IpAddr, u16)) -> anyhow::Result<
 fn address(
     shared: &ServerState,
     target: &ApiTarget,
-    name: &str,
     port: &str,
 ) -> Result<(IpAddr, u16), ApiError> {
+    let name = &target.name;
     let pod = shared
         .store
         .get_object(&target.resource, &target.namespace, name)?;

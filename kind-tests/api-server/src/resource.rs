@@ -24,7 +24,7 @@ pub struct Resource {
 }
 
 /// The name by which a [`crate::Store`] and rules know a resource: `nodes`,
-/// `deployments.apps`, `pods/proxy`.
+/// `deployments.apps`, `pods/portforward`.
 pub(crate) fn full_name(group: &str, plural: &str, subresource: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     let slash = if subresource.is_empty() { "" } else { "/" };

@@ -97,8 +97,6 @@ fn target(store: &Store, path: &str) -> Option<ApiTarget> {
         [plural] => (*plural, "", ""),
         [plural, name] => (*plural, *name, ""),
         [plural, name, subresource] => (*plural, *name, *subresource),
-        // Whatever follows is for the pod.
-        [plural, name, "proxy", ..] => (*plural, *name, "proxy"),
         _ => return None,
     };
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);

@@ -75,7 +75,7 @@ pub fn config<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a str> {
 
 impl RunningAgent {
     /// Starts what a Deployment says, with the token of its ServiceAccount, and serves on ports of
-    /// its own choice, with more arguments. `change` may shorten the config's times.
+    /// its own choice. `change` may shorten the config's times.
     ///
     /// # Errors
     /// When the objects lack something, or it cannot be started.
@@ -84,7 +84,6 @@ impl RunningAgent {
         objects: &Manifests,
         deployment: &str,
         change: impl FnOnce(&str) -> String,
-        more: &[&str],
     ) -> Result<Self> {
         let account = pod(objects, deployment)?["serviceAccountName"].as_str();
         let kubeconfig = seed.kubeconfig(account.context("no account")?).await?;
@@ -98,7 +97,7 @@ impl RunningAgent {
         let mut args: Vec<String> = words.collect();
         // What the cluster gives a pod by other means.
         args.push(format!("--kubeconfig={}", file.display()));
-        args.extend(SERVED.iter().chain(more).map(ToString::to_string));
+        args.extend(SERVED.iter().map(ToString::to_string));
         let process = Process::start(deployment, &binary()?, &args, &folder.join("log"))?;
         seed.set_log(process.log_file().to_owned());
         Ok(process)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -65,14 +65,6 @@ pub fn address(log: &Path, path: &str) -> Result<String> {
     address
         .map(Into::into)
         .with_context(|| format!("not yet {what}: {}", tail(log, 5, "")))
-}
-
-/// This machine's address outside of loopback, to which alone an API server passes requests on.
-pub fn outside() -> Option<IpAddr> {
-    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // Nothing is sent: the route says which address it would be sent from.
-    socket.connect("192.0.2.1:9").ok()?;
-    Some(socket.local_addr().ok()?.ip())
 }
 
 /// `/metrics`, read.

@@ -237,13 +237,6 @@ impl ProbeStatus {
         let found = self.found.as_ref().filter(|_| self.failure.is_none())?;
         Some(found.verdict)
     }
-
-    /// True if there is a verdict that waiting cannot change.
-    pub fn is_clear(&self) -> bool {
-        let undecided = self.found.as_ref().map(|found| found.undecided);
-        self.verdict()
-            .is_some_and(|verdict| verdict.aim().is_some() || undecided == Some(0))
-    }
 }
 
 #[cfg(test)]

@@ -36,11 +36,6 @@ impl From<Cluster> for ClusterState {
 }
 
 impl ClusterState {
-    /// True if the shoot is to be probed.
-    pub fn is_probed(&self) -> bool {
-        self.lifecycle == Some(Lifecycle::Probe)
-    }
-
     /// True if the probe started for the Cluster of this UID is still wanted. A shoot that cannot
     /// be understood keeps its probe (D-13).
     pub(crate) fn wants_probe(&self, uid: &str) -> bool {

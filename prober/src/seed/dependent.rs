@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::access_review::Right;
 use common::metrics::UnreadableObjects;
-use common::objects::{if_readable, metadata};
+use common::objects::{Readable, if_readable, metadata};
 use common::view::{Key, View};
 use kube::api::ListParams;
 use kube::core::{DynamicResourceScope, GroupVersionKind, ObjectMeta};
@@ -21,7 +21,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::seed::PER_PAGE;
-use crate::seed::watch_scope::WatchScope;
 
 pub struct DependentView {
     pub resource: ResourceRef,
@@ -101,20 +100,24 @@ impl From<ScalableObject> for DependentState {
     }
 }
 
+/// The kind that a config means.
+pub fn kind(resource: &ResourceRef) -> ApiResource {
+    let ResourceRef {
+        api_version, kind, ..
+    } = resource;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
 impl DependentView {
     pub fn new(
         resource: ResourceRef,
         unreadable: &UnreadableObjects,
         ended: CancellationToken,
     ) -> Arc<Self> {
-        let ResourceRef {
-            api_version, kind, ..
-        } = &resource;
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         Arc::new(Self {
+            kind: kind(&resource),
             resource,
-            kind,
             view: View::new("dependents", unreadable),
             ended,
         })
@@ -167,10 +170,9 @@ impl DependentView {
     pub fn run(
         &self,
         client: Client,
-        watch_scope: &WatchScope,
         changes: mpsc::Sender<Key>,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let api = watch_scope.dynamic(client, &self.kind);
+        let api: Api<Readable<ScalableObject>> = Api::all_with(client, &self.kind);
         let named = ListParams::default()
             .fields(&format!("metadata.name={}", self.resource.name))
             .limit(PER_PAGE);

@@ -47,20 +47,18 @@ impl Seed {
         let (mut tasks, ended) = (JoinSet::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&self.clusters).run(
             Api::all(self.client.clone()),
-            self.watch_scope.named().limit(CLUSTERS_PER_PAGE),
+            ListParams::default().limit(CLUSTERS_PER_PAGE),
             |cluster: Cluster| Some(ClusterState::from(cluster)),
             clusters,
             ended.clone(),
         ));
-        if self.watch_scope.probes() {
-            tasks.spawn(Arc::clone(&self.machines).run(
-                Api::all(self.client.clone()),
-                ListParams::default().limit(PER_PAGE),
-                |machine: Machine| Some(machine.usable_node().map(Arc::from)),
-                None,
-                ended.clone(),
-            ));
-        }
+        tasks.spawn(Arc::clone(&self.machines).run(
+            Api::all(self.client.clone()),
+            ListParams::default().limit(PER_PAGE),
+            |machine: Machine| Some(machine.usable_node().map(Arc::from)),
+            None,
+            ended.clone(),
+        ));
         let known = Arc::clone(&self.namespaces);
         let overrides = move |namespace: PrunedNamespace| {
             let (name, overrides) = (namespace.name_any(), Overrides::of(namespace.annotations()));
@@ -76,7 +74,6 @@ impl Seed {
             }
             (!overrides.is_empty()).then_some(overrides)
         };
-        // All of them also for a single shoot: what `garden` says holds for each.
         tasks.spawn(Arc::clone(&self.namespaces).run(
             Api::all(self.client.clone()),
             ListParams::default().limit(PER_PAGE),
@@ -115,7 +112,7 @@ impl Seed {
         let mut named = self.named.write();
         let secret = &config.kubeconfig_secret_name;
         let is_watched = |secrets: &Arc<SecretView>| secrets.name == *secret;
-        if self.watch_scope.probes() && !named.secrets.as_ref().is_some_and(is_watched) {
+        if !named.secrets.as_ref().is_some_and(is_watched) {
             let secrets = SecretView::new(secret, &self.unreadable, ended.child_token());
             tasks.spawn(secrets.run(self.client.clone()));
             if let Some(before) = named.secrets.replace(secrets) {
@@ -132,8 +129,7 @@ impl Seed {
             if !dependents.iter().any(|view| view.resource == *resource) {
                 let view =
                     DependentView::new(resource.clone(), &self.unreadable, ended.child_token());
-                let client = self.client.clone();
-                tasks.spawn(view.run(client, &self.watch_scope, changes.clone()));
+                tasks.spawn(view.run(self.client.clone(), changes.clone()));
                 dependents.push(view);
             }
         }

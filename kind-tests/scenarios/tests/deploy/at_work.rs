@@ -116,7 +116,7 @@ fn every_query_finds_data() -> Result<()> {
         let (mut agents, mut targets) = (Vec::new(), Vec::new());
         let jobs = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
         for job in jobs {
-            let agent = RunningAgent::installed(&seed, &objects, job, str::to_owned, &[]).await?;
+            let agent = RunningAgent::installed(&seed, &objects, job, str::to_owned).await?;
             let served = async || address(agent.log_file(), "/metrics");
             targets.push((job, eventually("metrics are served", served).await?));
             agents.push(agent);

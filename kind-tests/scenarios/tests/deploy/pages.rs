@@ -111,7 +111,7 @@ resume
 page LeaderDidNotAct 2
 page ProtectionActiveTooLong 1
 up THREE
-$ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause-
+page ProtectionActiveTooLong 1
 down THREE
 $ kubectl -n NAMESPACE annotate --overwrite deployment machine-controller-manager dependency-watchdog.gardener.cloud/replicas=many
 heal
@@ -135,13 +135,13 @@ page ProbeEndedWhileHeldDown 2
 up THREE
 heal
 $ kubectl patch cluster NAMESPACE --type=merge -p '{"spec": {"shoot": {"spec": {"hibernation": {"enabled": false}}}}}'
-$ kubectl annotate namespace NAMESPACE dependency-watchdog.gardener.cloud/pause-
+page ProbeEndedWhileHeldDown 1
 $ kubectl -n NAMESPACE create deployment former --image=it --replicas=0
 $ kubectl -n NAMESPACE patch deployment former --type=merge -p 'HELD-DOWN'
 page ProbeEndedWhileHeldDown 1
 up former=1
 page docs/run-books/README 1
-page docs/cli 7
+page docs/cli 8
 
 # A right is missing, for which a replica asks once a minute; a shoot without its Secret; a Cluster that says nothing.
 $ kubectl get clusterrole gardener.cloud:dependency-watchdog-prober -o json | jq '{rules}' | tee rules.json
@@ -216,7 +216,7 @@ page docs/uninstall 1
 up THREE
 $ ! kubectl -n garden get deployment dependency-watchdog-prober 2>&1
 $ kubectl -n NAMESPACE patch deployment cluster-autoscaler --type=merge -p 'HELD-DOWN'
-page docs/uninstall 2
+page docs/uninstall 3
 up THREE
 "#;
 

@@ -91,7 +91,7 @@ fn prober_of_gardener_scales_in_order() -> Result<()> {
         strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
         let (unneeded, granted) = (["nodes get", "leases get"], shoot_access());
         strip(shoot.plane.api(), &granted, &unneeded).await?;
-        let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned, &[]).await?;
+        let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned).await?;
         shoot.after_probes(1).await?;
         finds_nothing(&gardenlet.findings(&shoot).await?);
 

@@ -60,7 +60,7 @@ fn weeder_of_gardener_restarts_a_chain() -> Result<()> {
         };
         install(api, &objects).await?;
         strip(api, &granted, &UNNEEDED).await?;
-        let weeder = RunningAgent::installed(&seed, &objects, WEEDER, str::to_owned, &[]).await?;
+        let weeder = RunningAgent::installed(&seed, &objects, WEEDER, str::to_owned).await?;
         let log = weeder.log_file().to_owned();
         leading(&weeder).await?;
         is_ready(&log, 200, "ok").await?;
