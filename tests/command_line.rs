@@ -91,6 +91,44 @@ fn a_stderr_that_nobody_reads_or_that_is_closed_does_not_hold_up_the_end() {
     drop(reader);
 }
 
+/// What a command says when there is no space for its answer.
+const NO_SPACE: &str = "error: cannot write to stdout: No space left on device (os error 28)\n";
+
+#[test]
+fn an_answer_that_nobody_takes_is_an_error_in_one_line() {
+    for (command, redirections, said) in [
+        ("check-config config/prober.yaml", ">/dev/full", NO_SPACE),
+        ("check-config config/prober.yaml", ">/dev/full 2>&1", ""),
+        ("check-config config/prober.yaml", ">/dev/full 2>&-", ""),
+        ("completions bash", ">/dev/full", NO_SPACE),
+        ("completions bash", ">/dev/full 2>&-", ""),
+    ] {
+        let output = sh(&format!("$WATCHDOG {command} {redirections}"));
+        let found = (output.status.code(), &*stderr(&output));
+        assert_eq!(found, (Some(1), said), "{command} {redirections}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    for arguments in [
+        ["check-config", "config/prober.yaml"],
+        ["completions", "bash"],
+    ] {
+        let (reader, closed) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(BINARY);
+        command
+            .args(arguments)
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
+        let output = command.stdout(closed).stderr(Stdio::piped()).spawn();
+        let output = output.and_then(|child| child.wait_with_output());
+        let output = output.expect("it starts");
+        let found = (output.status.code(), &*stderr(&output));
+        assert_eq!(found, (Some(0), ""), "{arguments:?}");
+    }
+}
+
 #[test]
 fn the_soft_limit_of_open_files_is_raised_to_the_hard_one() {
     let log = stderr(&sh(

@@ -92,7 +92,7 @@ fn every_key_is_one_that_the_weeder_reads() {
         json!([expression]);
     let read = weeder::config::parse(&keys.to_string()).expect("a config");
     assert_eq!(read.warnings, [""; 0]);
-    let shown = weeder::config::to_json(&read.config);
+    let shown = json!(read.config);
     for key in ["watchDuration", "maxDeletionsPerOwner"] {
         assert_eq!(shown[key], keys[key], "{key}");
     }

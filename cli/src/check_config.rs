@@ -6,6 +6,7 @@ use common::document::load;
 use common::flags::Agent;
 
 use crate::commands::CheckConfigArgs;
+use crate::output::{print, print_error};
 
 pub(crate) fn run(args: &CheckConfigArgs) -> ExitCode {
     let file = args.file.display();
@@ -18,12 +19,19 @@ pub(crate) fn run(args: &CheckConfigArgs) -> ExitCode {
         Ok(warnings) => (warnings, "warning", "valid", ExitCode::SUCCESS),
         Err(error) => (error.problems, "error", "refused", ExitCode::FAILURE),
     };
-    for sentence in sentences {
-        println!("{file}: {label}: {sentence}");
-    }
+    let mut lines: Vec<_> = sentences
+        .into_iter()
+        .map(|sentence| format!("{file}: {label}: {sentence}\n"))
+        .collect();
     let name = agent.unwrap_or(Agent::Prober).name();
-    println!("{file}: {verdict} as the {name}'s config");
-    code
+    lines.push(format!("{file}: {verdict} as the {name}'s config\n"));
+    match print(&lines.concat()) {
+        Ok(()) => code,
+        Err(error) => {
+            print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Guesses the agent by the key that its file must have. What lacks it is most likely meant for the

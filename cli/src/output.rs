@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::Write;
 
+use anyhow::Context;
 use serde::Serialize;
 
 use crate::commands::Format;
@@ -35,9 +36,16 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
     {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to stdout")
+        }
         _ => Ok(()),
     }
+}
+
+/// Writes why a command fails to stderr. Where stderr takes nothing, the exit code alone says it.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    let _ = writeln!(std::io::stderr(), "error: {}", with_causes(error.as_ref()));
 }
 
 /// An error with its causes, for people.
@@ -76,8 +84,6 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: Vec<[String; N]>)
 
 #[cfg(test)]
 mod tests {
-    use anyhow::Context;
-
     use super::*;
 
     #[test]

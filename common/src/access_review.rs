@@ -13,24 +13,13 @@ use tokio::time::timeout;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Right to do something with all objects of a kind, or with those of a name, in all namespaces.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
     pub verb: &'static str,
     pub group: String,
     pub resource: String,
     /// Object, if it is about that one only.
     pub name: Option<String>,
-}
-
-impl Right {
-    /// To do something with a resource of the core group.
-    pub fn core(verb: &'static str, resource: &str) -> Self {
-        Self {
-            verb,
-            resource: resource.to_owned(),
-            ..Self::default()
-        }
-    }
 }
 
 impl fmt::Display for Right {

@@ -41,6 +41,7 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// Time that sent data may stay unacknowledged. Linux goes by this for probes too, whatever their
 /// number, and looks only when the next one is due: a second less than the 25 s, or it would be the
 /// one after that, at 30 s.
+#[cfg(target_os = "linux")]
 const USER_TIMEOUT: Duration = Duration::from_secs(24);
 
 /// The size of a connection's buffer for reading, and the largest head of an answer: a kept connection

@@ -31,6 +31,8 @@ fn rules() -> Rules<'static> {
         fraction: 0.6,
         pool_conditions: &DEFAULT_CONDITIONS,
         renewed_after: None,
+        down_since: None,
+        nodes_good_for: TimeDelta::zero(),
     }
 }
 
@@ -123,7 +125,7 @@ impl SteadyShoot {
         std::mem::swap(&mut self.leases, &mut self.others);
         let leases: LeaseList = decode(&self.leases);
         self.judge.observe(self.times, leases.iter(), GRACE);
-        assert!(!self.judge.wants_nodes(&rules(), true, None));
+        assert!(!self.judge.lacks_nodes(&rules(), true));
         self.judge()
     }
 }

@@ -23,7 +23,7 @@ use crate::manager::Manager;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProberStatus;
-use crate::owner_check;
+use crate::owner;
 use crate::seed::dependent::DependentView;
 use crate::seed::{Seed, SeedWatches, rights};
 use crate::shared::Shared;
@@ -138,7 +138,7 @@ fn endpoints<R: Fn() -> bool + Send + Sync>(
     });
     let context = shared.clone();
     let lookups = health::lookup("/ownership/{name}", move |namespace| {
-        owner_check::ownership(&context, namespace)
+        owner::ownership(&context, namespace)
     });
     let context = shared.clone();
     let status = move || {
@@ -199,14 +199,14 @@ async fn work(
 ) {
     let seed = &*shared.seed;
     let (sender, changes) = mpsc::channel(CHANGES);
-    let mut watches = seed.watch(&shared.config.borrow(), Some(sender));
+    let mut watches = seed.watch(&shared.config.borrow(), Some(sender.clone()));
     let manager = async {
         // No write rests on a probe that was sent before the views were filled.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
         if let Some(Err(_)) = shutdown.run_until_cancelled(filled).await {
             tracing::warn!("not all of the seed's objects are known yet, starting anyway");
         }
-        let manager = Manager::new(shared.clone(), shutdown.clone());
+        let manager = Manager::new(shared.clone(), shutdown.clone(), sender);
         manager.run(changes).await;
     };
     let election = async {
@@ -228,7 +228,6 @@ async fn work(
     let follow = follow_config(&shared, file, configs, &mut watches);
     tokio::join!(
         manager,
-        owner_check::run(shared.clone(), shutdown.clone()),
         shutdown.run_until_cancelled(election),
         shutdown.run_until_cancelled(rights),
         shutdown.run_until_cancelled(wakes),

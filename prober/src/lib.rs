@@ -24,8 +24,7 @@ pub mod config;
 pub mod gardener;
 pub mod manager;
 mod observability;
-pub mod owner_check;
-mod owner_records;
+mod owner;
 pub mod seed;
 pub mod shared;
 pub mod shoot_client;
@@ -38,7 +37,7 @@ pub use observability::facts::{Fact, describe_verdict, lease_cells};
 pub use observability::outage::Outage;
 pub use observability::status::ProberStatus;
 pub use observability::view::{Condition, ShootView};
-pub use owner_records::record::Standing;
+pub use owner::Standing;
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
-use crate::owner_records::OwnerRecords;
+use crate::owner::Owners;
 use crate::seed::{ClusterState, Seed};
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
@@ -40,7 +40,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn owners(&self) -> &OwnerRecords {
+    pub fn owners(&self) -> &Owners {
         &self.statuses.owners
     }
 
@@ -67,9 +67,8 @@ impl Shared {
         // Whoever gains leadership restores only by Clusters that it has read since.
         let listed = seed.clusters.listed_at().map(|at| clock.moment(at));
         let owner = |check: &OwnerCheck| {
-            let (owners, now) = (self.owners(), clock.now());
-            let standing = owners.standing_since(resumed, namespace, check, now);
-            standing.owner(check.on_loss)
+            let owners = self.owners();
+            owners.owner(namespace, check.on_loss, resumed, clock.now())
         };
         Environment {
             config,

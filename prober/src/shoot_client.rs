@@ -154,7 +154,7 @@ impl ShootClient {
     }
 
     /// Lists the leases of all nodes. The Secret holds for the whole probe.
-    async fn leases(
+    pub async fn leases(
         &mut self,
         secret: &Arc<KubeconfigSecret>,
         budget: Budget,
@@ -163,7 +163,7 @@ impl ShootClient {
         self.list(&LEASES, budget).await
     }
 
-    async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
+    pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
         let Listing { times, items } = self.list::<NodeList>(&NODES, budget).await?;
         Ok(Listing {
             times,

@@ -181,7 +181,13 @@ impl Writer {
         } = target;
         let is_recent = |at: &Instant| at.elapsed() < CONFIRMED_FOR;
         if !confirmed.lock().as_ref().is_some_and(is_recent) {
-            self.seed.confirm(config, namespace, uid, machines).await?;
+            let confirmation = self.seed.confirm(config, namespace, uid, machines);
+            confirmation.await.inspect_err(|why| {
+                tracing::warn!(
+                    why,
+                    "the seed's API server does not confirm what protection rests on"
+                );
+            })?;
             *confirmed.lock() = Some(Instant::now());
         }
         Ok(())

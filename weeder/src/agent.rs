@@ -41,13 +41,8 @@ pub async fn run_on(
         events: runtime.events.clone(),
         ..Instruments::default()
     };
-    let Instruments {
-        metrics,
-        heartbeat,
-        activity,
-        events: _,
-    } = instruments.clone();
-    metrics.register(&mut runtime.registry);
+    instruments.metrics.register(&mut runtime.registry);
+    let (activity, heartbeat) = (instruments.activity.clone(), &instruments.heartbeat);
     let known = heartbeat.ready();
     register_seed_known(&mut runtime.registry, move || (known.ask)().is_ok());
     let (config_sender, configs) = watch::channel(Arc::new(config));

@@ -3,9 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
-use common::access_review::{Right, allowed_everywhere};
 use common::api_failure::ApiFailure;
 use common::events::Events;
 use common::leader_election::Election;
@@ -21,9 +19,9 @@ use weeder_core::deletion::Deletion;
 use weeder_core::namespaces::Namespaces;
 use weeder_core::window::{WindowChange, WindowEvent};
 
-use crate::delete::{DeleteResult, delete, log_dry_run};
+use crate::delete::{DeleteResult, Settled, delete, outcome, word};
 use crate::heartbeat::{HEARTBEAT, Heartbeat};
-use crate::metrics::WeederMetrics;
+use crate::metrics::{WeederMetrics, count};
 use crate::status::Activity;
 use crate::watches::Watches;
 
@@ -48,14 +46,7 @@ pub struct Controller {
     instruments: Instruments,
     namespaces: Namespaces,
     deletions: JoinSet<(Deletion, DeleteResult)>,
-    /// At most one: whether pods may be deleted everywhere.
-    reviews: JoinSet<Option<bool>>,
-    /// Start of the last one.
-    reviewed: Option<Instant>,
 }
-
-/// A review is believed for this long: as long as the longest wait after a refusal.
-const REVIEWED_FOR: Duration = Duration::from_secs(60);
 
 impl Controller {
     /// Starts to watch. In a dry run what would be deleted is only logged and counted.
@@ -75,56 +66,68 @@ impl Controller {
             election,
             instruments,
             deletions: JoinSet::new(),
-            reviews: JoinSet::new(),
-            reviewed: None,
         }
     }
 
-    /// Runs until cancelled. Watches whether this replica leads or not, and deletes while it leads.
-    /// A change of the config is applied without a restart: what is known stays known, and windows
-    /// that are open go on.
+    /// Runs until cancelled. After a change of the Services or their selectors all begins again, as
+    /// at a start of the process.
     pub async fn run(mut self, cancelled: CancellationToken) {
+        loop {
+            cancelled.run_until_cancelled(self.work()).await;
+            self.end().await;
+            if cancelled.is_cancelled() {
+                return;
+            }
+            tracing::info!("Services or their selectors have changed, starting again");
+            self.namespaces.drop_windows(Instant::now().into());
+            self.report();
+            self = Self::new(self.client, self.configs, self.election, self.instruments);
+        }
+    }
+
+    /// Works until the Services or their selectors change. Watches whether this replica leads or
+    /// not, and deletes while it leads.
+    async fn work(&mut self) {
+        let now = || Instant::now().into_std();
         let mut leads = false;
         loop {
             self.observe();
             let heartbeat = Instant::now() + HEARTBEAT;
-            let next = self
-                .namespaces
-                .next(Instant::now().into())
-                .map_or(heartbeat, |next| heartbeat.min(next.into()));
+            let next = self.namespaces.next();
+            let next = next.map_or(heartbeat, |next| heartbeat.min(next.into()));
             tokio::select! {
-                () = cancelled.cancelled() => break,
                 () = self.election.elected(), if !leads => {
                     leads = true;
-                    self.namespaces.lead(Instant::now().into());
+                    self.namespaces.lead(now());
                 }
-                Ok(()) = self.configs.changed() => self.reconfigure().await,
-                Some(change) = self.watches.slices.recv() => {
-                    self.namespaces.apply_slices(change, Instant::now().into());
+                Ok(()) = self.configs.changed() => {
+                    let config = Arc::clone(&self.configs.borrow());
+                    if config.services != self.config.services {
+                        return;
+                    }
+                    self.config = Arc::clone(&config);
+                    self.namespaces.reconfigure(config, now());
                 }
-                Some(change) = self.watches.pods.recv() => {
-                    self.namespaces.apply_pods(change, Instant::now().into());
-                }
+                Some(change) = self.watches.slices.recv() => self.namespaces.apply_slices(change, now()),
+                Some(change) = self.watches.pods.recv() => self.namespaces.apply_pods(change, now()),
                 Some(ended) = self.watches.tasks.join_next() => propagate_panic(ended),
-                Some(Ok((deletion, result))) = self.deletions.join_next() => {
-                    self.ended(&deletion, result);
-                }
-                Some(Ok(Some(allowed))) = self.reviews.join_next() => self.apply_review(allowed),
+                Some(Ok((deletion, result))) = self.deletions.join_next() => self.ended(&deletion, result),
                 () = sleep_until(next) => {}
             }
-            for deletion in self.namespaces.due(Instant::now().into()) {
+            for deletion in self.namespaces.due(now()) {
                 self.send(deletion);
             }
-            for event in self.namespaces.take_events() {
-                self.report(&event);
-            }
+            self.report();
         }
+    }
+
+    /// Waits for the last answers. A DELETE that is cut off may land or not; either is fine.
+    async fn end(&mut self) {
         let answers = async {
             while let Some(Ok((deletion, result))) = self.deletions.join_next().await {
                 self.ended(&deletion, result);
             }
         };
-        // A DELETE that is cut off may land or not; either is fine.
         if timeout(LAST_ANSWERS, answers).await.is_err() {
             tracing::warn!(
                 count = self.deletions.len(),
@@ -132,7 +135,6 @@ impl Controller {
             );
         }
         self.deletions.shutdown().await;
-        self.reviews.shutdown().await;
         self.watches.tasks.shutdown().await;
     }
 
@@ -142,107 +144,64 @@ impl Controller {
         } = &self.instruments;
         heartbeat.beat(self.namespaces.observes());
         metrics.namespaces.set(self.namespaces.count() as i64);
-        let open_windows = self.namespaces.open_windows();
-        metrics.windows_open.set(open_windows as i64);
-    }
-
-    async fn reconfigure(&mut self) {
-        let config = Arc::clone(&self.configs.borrow_and_update());
-        self.namespaces
-            .reconfigure(Arc::clone(&config), Instant::now().into());
-        if config.services != self.config.services {
-            self.watches.tasks.shutdown().await;
-            self.watches = Watches::start(&self.client, &config, &self.instruments.metrics);
-        }
-        self.config = config;
+        let open = self.namespaces.open_windows();
+        metrics.windows_open.set(open as i64);
     }
 
     fn send(&mut self, deletion: Deletion) {
         let (client, election) = (self.client.clone(), self.election.clone());
         self.deletions.spawn(async move {
-            let delete = async {
-                if election.is_dry_run() {
-                    log_dry_run(&deletion)
-                } else {
-                    delete(client, &election, &deletion).await
-                }
-            };
+            let delete = delete(client, &election, &deletion);
             // The log has the panic already.
             let result = AssertUnwindSafe(delete).catch_unwind().await;
-            (
-                deletion,
-                result.unwrap_or(DeleteResult::Failed(ApiFailure::NoAnswer)),
-            )
+            (deletion, result.unwrap_or(Err(ApiFailure::NoAnswer)))
         });
     }
 
     fn ended(&mut self, deletion: &Deletion, result: DeleteResult) {
-        self.instruments.metrics.deletion(result);
-        self.instruments.activity.deletion(deletion, result);
-        if result == DeleteResult::Deleted {
+        let Instruments {
+            metrics,
+            activity,
+            events,
+            ..
+        } = &self.instruments;
+        count(&metrics.deletions, "result", word(result));
+        activity.deletion(deletion, word(result));
+        if result == Ok(Settled::Deleted) {
             let pod = &deletion.pod;
             let about = format!("Pod {}/{}", pod.namespace, pod.name);
             let message = format!("crash-looping pod deleted because {}", deletion.because());
-            self.instruments
-                .events
-                .normal(&about, "PodDeleted", &message);
+            events.normal(&about, "PodDeleted", &message);
         }
-        let missed_right = self.namespaces.misses_right();
-        let now = Instant::now();
         self.namespaces
-            .ended(deletion, result.outcome(), now.into());
-        self.log_right(missed_right);
-        let is_reviewed = self.reviewed.is_some_and(|then| now - then < REVIEWED_FOR);
-        if result == DeleteResult::Failed(ApiFailure::Forbidden) && !is_reviewed {
-            self.reviewed = Some(now);
-            let client = self.client.clone();
-            self.reviews.spawn(async move {
-                allowed_everywhere(&client, &Right::core("delete", "pods")).await
-            });
-        }
+            .ended(deletion, outcome(result), Instant::now().into());
     }
 
-    /// Takes in whether pods may be deleted in all namespaces.
-    fn apply_review(&mut self, allowed: bool) {
-        let missed_right = self.namespaces.misses_right();
-        if allowed {
-            self.namespaces.find_right();
-        } else if !missed_right {
-            self.namespaces.miss_right(Instant::now().into());
-        }
-        self.log_right(missed_right);
-    }
-
-    fn log_right(&self, missed_before: bool) {
-        match (missed_before, self.namespaces.misses_right()) {
-            (false, true) => tracing::error!(
-                "the right to delete pods is missing in all namespaces, one DELETE at a time is tried"
-            ),
-            (true, false) => tracing::info!("pods can be deleted again"),
-            _ => {}
-        }
-    }
-
-    fn report(&self, event: &WindowEvent) {
-        self.instruments.metrics.window(event.change);
-        self.instruments.activity.window(event);
-        let WindowEvent {
-            namespace, service, ..
-        } = event;
-        match event.change {
-            WindowChange::Opened(reason) => tracing::info!(
+    /// Reports windows that have opened or closed.
+    fn report(&mut self) {
+        let Instruments {
+            metrics, activity, ..
+        } = &self.instruments;
+        for event in self.namespaces.take_events() {
+            activity.window(&event);
+            let WindowEvent {
                 namespace,
-                service = &**service,
-                cause = reason.into_str(),
-                seconds = self.config.watch_duration.as_secs_f64(),
-                "crash-looping dependants are deleted from now on"
-            ),
-            WindowChange::Closed(reason) => tracing::info!(
-                namespace,
-                service = &**service,
-                end = reason.into_str(),
-                "dependants are left alone again"
-            ),
+                service,
+                change,
+            } = event;
+            match change {
+                WindowChange::Opened(reason) => {
+                    let (cause, seconds) =
+                        (reason.into_str(), self.config.watch_duration.as_secs_f64());
+                    count(&metrics.opened, "reason", cause);
+                    tracing::info!(namespace, %service, cause, seconds, "crash-looping dependants are deleted from now on");
+                }
+                WindowChange::Closed(reason) => {
+                    let end = reason.into_str();
+                    count(&metrics.closed, "reason", end);
+                    tracing::info!(namespace, %service, end, "dependants are left alone again");
+                }
+            }
         }
     }
 }

@@ -1,26 +1,27 @@
 //! The weeder's metrics. Every label value is from a fixed set.
 
+use common::api_failure::ApiFailure;
 use common::metrics::Registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use strum::VariantNames;
-use weeder_core::window::{CloseReason, OpenReason, WindowChange};
+use weeder_core::window::{CloseReason, OpenReason};
 
-use crate::delete::DeleteResult;
+use crate::delete::Settled;
 
-type LabelledCounters = Family<[(&'static str, &'static str); 1], Counter>;
+pub(crate) type LabelledCounters = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The weeder's metrics. Clones share the numbers.
 #[derive(Clone, Debug, Default)]
 pub struct WeederMetrics {
-    opened: LabelledCounters,
-    closed: LabelledCounters,
+    pub(crate) opened: LabelledCounters,
+    pub(crate) closed: LabelledCounters,
+    pub(crate) deletions: LabelledCounters,
+    pub(crate) restarts: LabelledCounters,
+    pub(crate) unreadable: LabelledCounters,
     pub windows_open: Gauge,
-    deletions: LabelledCounters,
     pub namespaces: Gauge,
-    restarts: LabelledCounters,
-    unreadable: LabelledCounters,
 }
 
 const WATCHED: &[&str] = &["endpointslices", "pods"];
@@ -31,7 +32,7 @@ impl WeederMetrics {
         registry.register("dwd_weeder_windows_open", help, self.windows_open.clone());
         let help = "Namespaces in which a configured Service or a crash-looping dependant is known";
         registry.register("dwd_weeder_namespaces", help, self.namespaces.clone());
-        let deletions = DeleteResult::words();
+        let results = [Settled::VARIANTS, ApiFailure::VARIANTS].concat();
         let labelled = [
             (
                 "dwd_weeder_windows_opened",
@@ -52,7 +53,7 @@ impl WeederMetrics {
                 "DELETEs of crash-looping pods, by result",
                 &self.deletions,
                 "result",
-                &deletions,
+                &results,
             ),
             (
                 "dwd_weeder_watch_restarts",
@@ -78,27 +79,9 @@ impl WeederMetrics {
             }
         }
     }
-
-    pub fn window(&self, change: WindowChange) {
-        match change {
-            WindowChange::Opened(reason) => increment(&self.opened, "reason", reason.into_str()),
-            WindowChange::Closed(reason) => increment(&self.closed, "reason", reason.into_str()),
-        }
-    }
-
-    pub fn deletion(&self, result: DeleteResult) {
-        increment(&self.deletions, "result", result.into_str());
-    }
-
-    pub fn restart(&self, resource: &'static str) {
-        increment(&self.restarts, "resource", resource);
-    }
-
-    pub fn unreadable(&self, resource: &'static str) {
-        increment(&self.unreadable, "resource", resource);
-    }
 }
 
-fn increment(counters: &LabelledCounters, label: &'static str, value: &'static str) {
+/// Counts an event of a kind.
+pub(crate) fn count(counters: &LabelledCounters, label: &'static str, value: &'static str) {
     counters.get_or_create(&[(label, value)]).inc();
 }

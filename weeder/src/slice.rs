@@ -2,11 +2,11 @@
 
 use common::objects::metadata;
 use go_compat::null::null_as_default;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::Deserialize;
-use weeder_core::config::Config;
+use weeder_core::config::Services;
 use weeder_core::readiness::Slice;
 
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -20,56 +20,30 @@ pub(crate) struct PrunedSlice {
     pub endpoints: Vec<Endpoint>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Endpoint {
-    #[serde(deserialize_with = "null_as_default")]
-    addresses: Vec<String>,
-    #[serde(deserialize_with = "null_as_default")]
-    conditions: EndpointConditions,
-    target_ref: Option<TargetRef>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct EndpointConditions {
-    ready: Option<bool>,
-    serving: Option<bool>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct TargetRef {
-    uid: Option<String>,
-}
-
 impl PrunedSlice {
     /// Keeps what is used of it; `None` if its Service is not configured.
-    pub(crate) fn pruned(self, config: &Config) -> Option<Slice> {
+    pub(crate) fn pruned(self, services: &Services) -> Option<Slice> {
         let name = self.metadata.labels?.remove(SERVICE_NAME)?;
-        let service = config.services.iter().find(|known| *known.name == *name)?;
-        let ready = self.endpoints.into_iter().filter(Endpoint::is_ready);
+        let (service, _) = services.get_key_value(&*name)?;
+        let ready = self.endpoints.into_iter().filter(is_ready);
         Some(Slice {
-            service: service.name.clone(),
-            ready: ready.map(Endpoint::identity).collect(),
+            service: service.clone(),
+            ready: ready.map(identity).collect(),
         })
     }
 }
 
-impl Endpoint {
-    /// A condition that is absent counts as true, as the API defines it. A Service with
-    /// publishNotReadyAddresses pins `ready` to true; `serving` is as the pod is (D-75).
-    fn is_ready(&self) -> bool {
-        let EndpointConditions { ready, serving } = self.conditions;
-        ready.unwrap_or(true) && serving.unwrap_or(true)
-    }
+/// A condition that is absent counts as true, as the API defines it. A Service with
+/// publishNotReadyAddresses pins `ready` to true; `serving` is as the pod is (D-75).
+fn is_ready(endpoint: &Endpoint) -> bool {
+    let conditions = endpoint.conditions.as_ref();
+    conditions.is_none_or(|is| is.ready != Some(false) && is.serving != Some(false))
+}
 
-    /// The two endpoints of a dual-stack pod are one; a new pod at an old address is another.
-    fn identity(self) -> String {
-        self.target_ref
-            .and_then(|target| target.uid)
-            .unwrap_or_else(|| self.addresses.join(","))
-    }
+/// The two endpoints of a dual-stack pod are one; a new pod at an old address is another.
+fn identity(endpoint: Endpoint) -> String {
+    let uid = endpoint.target_ref.and_then(|target| target.uid);
+    uid.unwrap_or_else(|| endpoint.addresses.join(","))
 }
 
 #[cfg(test)]

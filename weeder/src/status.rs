@@ -3,17 +3,16 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use chrono::{DateTime, SubsecRound, Utc};
-use common::status::{Status, ago, table};
+use common::status::{Status, table, timestamp};
 use maud::{Markup, html};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::json;
 use tokio::sync::watch;
 use weeder_core::config::Config;
 use weeder_core::deletion::Deletion;
 use weeder_core::window::{WindowChange, WindowEvent};
 
-use crate::config::{to_json, warnings};
-use crate::delete::DeleteResult;
+use crate::config::warnings;
 
 /// This many deletions are remembered: enough for what a recovery of one shoot deletes.
 const REMEMBERED: usize = 50;
@@ -53,7 +52,7 @@ pub struct WeederStatus {
     #[serde(flatten)]
     pub recent: Recent,
     /// The config in force, defaults included.
-    pub config: Value,
+    pub config: Config,
     /// Possible surprises in the config in force.
     pub config_warnings: Vec<String>,
     /// True if the current config file is refused, so that an older config is in force.
@@ -69,7 +68,7 @@ impl Activity {
                     namespace,
                     service,
                     cause: reason.into_str(),
-                    since: Utc::now().trunc_subsecs(0),
+                    since: now(),
                 });
             }
             WindowChange::Closed(_) => recent
@@ -78,16 +77,15 @@ impl Activity {
         });
     }
 
-    pub fn deletion(&self, deletion: &Deletion, result: DeleteResult) {
-        let pod = &deletion.pod;
+    pub fn deletion(&self, deletion: &Deletion, result: &'static str) {
         self.0.send_modify(|recent| {
             recent.deletions.truncate(REMEMBERED - 1);
             recent.deletions.push_front(PastDeletion {
-                at: Utc::now().trunc_subsecs(0),
-                namespace: pod.namespace.clone(),
-                pod: pod.name.clone(),
+                at: now(),
+                namespace: deletion.pod.namespace.clone(),
+                pod: deletion.pod.name.clone(),
                 because: deletion.because(),
-                result: result.into_str(),
+                result,
             });
         });
     }
@@ -95,11 +93,15 @@ impl Activity {
     pub fn status(&self, config: &Config, config_refused: bool) -> WeederStatus {
         WeederStatus {
             recent: self.0.borrow().clone(),
-            config: to_json(config),
+            config: config.clone(),
             config_warnings: warnings(config),
             config_refused,
         }
     }
+}
+
+fn now() -> DateTime<Utc> {
+    Utc::now().trunc_subsecs(0)
 }
 
 impl Status for WeederStatus {
@@ -108,20 +110,19 @@ impl Status for WeederStatus {
     }
 
     fn body(&self) -> Markup {
-        let (now, Recent { windows, deletions }) = (Utc::now(), &self.recent);
+        let Recent { windows, deletions } = &self.recent;
         let code = |name: &str| html! { code { (name) } };
-        let since = |then: DateTime<Utc>| html! { time datetime=(then.to_rfc3339()) { (ago((now - then).num_seconds())) } };
         let open = windows.iter().map(|window| {
             vec![
                 code(&window.namespace),
                 code(&window.service),
                 html! { (window.cause) },
-                since(window.since),
+                timestamp(window.since),
             ]
         });
         let last = deletions.iter().map(|deletion| {
             vec![
-                since(deletion.at),
+                timestamp(deletion.at),
                 code(&deletion.namespace),
                 code(&deletion.pod),
                 html! { (deletion.because) },
@@ -131,12 +132,11 @@ impl Status for WeederStatus {
         html! {
             @if self.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
             @for warning in &self.config_warnings { p.note { "Config: " (warning) "." } }
-            ul.tiles { li { b { (windows.len()) } "open windows" } }
             @if windows.is_empty() { p { "No window is open: no pod is deleted until a Service recovers." } }
             (table("Open windows: crash-looping pods that depend on these Services are deleted", &["Namespace", "Service", "Cause", "Opened"], open))
             (table("Last deletions", &["When", "Namespace", "Pod", "Because", "Result"], last))
             h2 { "Config in force" }
-            details { summary { "defaults included" } pre { (format!("{:#}", self.config)) } }
+            details { summary { "defaults included" } pre { (format!("{:#}", json!(self.config))) } }
         }
     }
 }
@@ -194,7 +194,7 @@ mod tests {
         };
         for number in 0..REMEMBERED + 5 {
             deletion.pod.name = number.to_string();
-            activity.deletion(&deletion, DeleteResult::Deleted);
+            activity.deletion(&deletion, "deleted");
         }
         let status = status(&activity, "[null]");
         let Recent { windows, deletions } = &status.recent;

@@ -13,7 +13,7 @@ use weeder_core::config::Config;
 use weeder_core::readiness::Slice;
 use weeder_core::verdict::{DeletionCandidate, judge};
 
-use crate::metrics::WeederMetrics;
+use crate::metrics::{WeederMetrics, count};
 use crate::pod::PrunedPod;
 use crate::slice::{PrunedSlice, SERVICE_NAME};
 
@@ -51,11 +51,11 @@ impl Watches {
 }
 
 async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwarder<Slice>) {
-    let names: Vec<&str> = config.services.iter().map(|known| &*known.name).collect();
+    let names: Vec<&str> = config.services.keys().map(|name| &**name).collect();
     let selector = format!("{SERVICE_NAME} in ({})", names.join(","));
     let selected = ListParams::default().labels(&selector).limit(PER_PAGE);
     let api: Api<Readable<PrunedSlice>> = Api::all(client);
-    let prune = move |slice: PrunedSlice| slice.pruned(&config);
+    let prune = move |slice: PrunedSlice| slice.pruned(&config.services);
     reflect(api, selected, prune, changes).await;
 }
 
@@ -64,14 +64,14 @@ async fn watch_pods(
     config: Arc<Config>,
     mut changes: ChangeForwarder<DeletionCandidate>,
 ) {
-    let selector = config.common_selector();
-    if selector.is_nothing() {
+    let Some(requirements) = config.common_requirements() else {
         // No pod is of interest, and that is known without a request.
         changes.handle(Change::Listed(Listed::new())).await;
         return std::future::pending().await;
-    }
+    };
+    let selector: Vec<_> = requirements.iter().map(ToString::to_string).collect();
     let selected = ListParams::default()
-        .labels(&selector.to_string())
+        .labels(&selector.join(","))
         .limit(PER_PAGE);
     let api: Api<Readable<PrunedPod>> = Api::all(client);
     let prune =
@@ -108,13 +108,13 @@ impl<V: Send> ChangeHandler<V> for ChangeForwarder<V> {
 
     async fn handle(&mut self, change: Change<V>) {
         if matches!(change, Change::Lost) {
-            self.metrics.restart(self.resource);
+            count(&self.metrics.restarts, "resource", self.resource);
         }
         // Fails only when the controller has ended.
         let _ = self.changes.send(change).await;
     }
 
     fn unreadable(&mut self) {
-        self.metrics.unreadable(self.resource);
+        count(&self.metrics.unreadable, "resource", self.resource);
     }
 }

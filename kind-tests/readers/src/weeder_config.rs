@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 use weeder::config::parse;
-use weeder_core::config::Config;
-use weeder_core::selector::Selector;
+use weeder_core::config::{Config, Dependants};
+use weeder_core::selector::{Requirement, Selector};
 
 use crate::config::read;
 use crate::yaml::{file, template};
@@ -45,15 +45,11 @@ impl ReaderInput for WeederFile {
         let Some(config) = read(|| parse(text))? else {
             return Ok(());
         };
-        let common = config.common_selector();
-        let is_nothing = selectors_of(&config).all(Selector::is_nothing);
-        ensure!(common.is_nothing() == is_nothing, "{common} in common");
+        let common = common(&config);
         for pod in pods() {
             let is_selected = selectors_of(&config).any(|selector| selector.matches(&pod));
-            ensure!(
-                !is_selected || common.matches(&pod),
-                "{common} misses {pod:?}"
-            );
+            let is_common = common.as_ref().is_some_and(|common| common.matches(&pod));
+            ensure!(!is_selected || is_common, "{common:?} misses {pod:?}");
         }
         Ok(())
     }
@@ -95,47 +91,55 @@ fn pods() -> Vec<PodLabels> {
 
 /// Those of all Services.
 fn selectors_of(config: &Config) -> impl Iterator<Item = &Selector> {
-    let services = config.services.iter();
-    services.flat_map(|service| &service.selectors)
+    config.services.values().flat_map(Dependants::selectors)
+}
+
+/// What all have in common.
+fn common(config: &Config) -> Option<Selector> {
+    let match_expressions = config.common_requirements()?;
+    Some(Selector {
+        match_expressions,
+        ..Selector::default()
+    })
 }
 
 /// Whether requests ask for what each selector matches, and for what all have in common.
 fn is_asked_for(config: &Config, pods: &[PodLabels], go: &mut GoProgram) -> Result<()> {
     // Which pods an API server lists when it is asked for this selector.
     let mut listed = |selector: &Selector| {
-        if selector.is_nothing() {
-            return Ok("0".repeat(pods.len()));
-        }
-        let asked = json!({"text": selector.to_string(), "pods": pods});
+        let requirements = selector.requirements();
+        let asked: Vec<_> = requirements.iter().map(Requirement::to_string).collect();
+        let asked = json!({"text": asked.join(","), "pods": pods});
         match go.ask("query", asked)? {
             Ok(Value::String(listed)) => Ok(listed),
-            other => bail!("{selector} is refused: {other:?}"),
+            other => bail!("{selector:?} is refused: {other:?}"),
         }
     };
-    let common = config.common_selector();
-    for selector in selectors_of(config).chain([&common]) {
-        let (matched, listed) = (selected(selector, pods), listed(selector)?);
+    for selector in selectors_of(config).chain(&common(config)) {
+        let (matched, listed) = (selected(Some(selector), pods), listed(selector)?);
         ensure!(
             listed == matched,
-            "{selector} lists {listed}, not {matched}"
+            "{selector:?} lists {listed}, not {matched}"
         );
     }
     Ok(())
 }
 
 /// A 1 for each pod that is selected and a 0 for each other, as the Go program answers.
-fn selected(selector: &Selector, pods: &[PodLabels]) -> String {
-    let pods = pods.iter().map(|pod| selector.matches(pod));
+fn selected(selector: Option<&Selector>, pods: &[PodLabels]) -> String {
+    let pods = pods
+        .iter()
+        .map(|pod| selector.is_some_and(|selector| selector.matches(pod)));
     pods.map(|matches| if matches { '1' } else { '0' })
         .collect()
 }
 
 /// Which pods each selector of each Service selects, in the words of the Go program.
 fn shown(config: &Config, pods: &[PodLabels]) -> Value {
-    let services = config.services.iter().map(|service| {
-        let selectors = service.selectors.iter();
-        let selected = selectors.map(|selector| selected(selector, pods));
-        (service.name.to_string(), selected.collect::<Value>())
+    let services = config.services.iter().map(|(name, dependants)| {
+        let selectors = dependants.pod_selectors.iter();
+        let selected = selectors.map(|selector| selected(selector.as_ref(), pods));
+        (name.to_string(), selected.collect::<Value>())
     });
     services.collect()
 }

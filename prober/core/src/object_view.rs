@@ -149,9 +149,7 @@ impl ObjectView {
 
     /// True if it should be ready and is not: it has replicas, and is managed by the prober.
     pub(crate) fn is_starting(&self) -> bool {
-        self.is(|observed| {
-            observed.replicas > 0 && observed.ready <= 0 && !observed.marks.ignored
-        })
+        self.is(|observed| observed.replicas > 0 && observed.ready <= 0 && !observed.marks.ignored)
     }
 
     /// True if a later level of a scale-down must wait for it: pods are running that will be

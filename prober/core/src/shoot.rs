@@ -18,9 +18,9 @@ mod writing;
 
 use std::sync::Arc;
 
-pub use self::decide::{Reason, Waits};
 #[cfg(test)]
 pub(crate) use self::decide::SWITCHED_OFF;
+pub use self::decide::{Reason, Waits};
 pub use self::interface::{
     Action, Answer, Environment, Input, Order, Owner, ProbeFailure, Report, Start,
 };
@@ -330,7 +330,8 @@ impl Shoot {
     /// Direction in which this replica still has something to do.
     pub fn scaling(&self) -> Option<Direction> {
         let (direction, _) = self.goal()?;
-        let is_busy = |known: &DependentRecord| known.waits.is_some() || known.under_way().is_some();
+        let is_busy =
+            |known: &DependentRecord| known.waits.is_some() || known.under_way().is_some();
         let takes_part = self.terms.goes_first() || self.stands_in();
         (takes_part && self.dependents.iter().any(is_busy)).then_some(direction)
     }

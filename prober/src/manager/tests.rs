@@ -2,10 +2,14 @@ use std::cell::RefCell;
 use std::io::{BufRead, BufReader, pipe};
 
 use common::logging::{LevelFilter, layer};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::yield_now;
 use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
+use crate::config;
+use crate::gardener::Cluster;
 use crate::tests::{CONFIG, shared};
 
 const ZERO: Duration = Duration::ZERO;
@@ -55,15 +59,10 @@ async fn a_probe_that_panics_starts_again_and_harms_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for_as_long_as_is_tolerated()
- {
+async fn new_replica_says_ours_while_tolerated() {
     let answers = |config: &str| {
-        let manager = Manager::new(shared(config), CancellationToken::new());
-        move || {
-            crate::owner_check::ownership(&manager.shared, NAMESPACE)
-                .0
-                .as_u16()
-        }
+        let shared = shared(config);
+        move || owner::ownership(&shared, NAMESPACE).0.as_u16()
     };
     assert_eq!(answers(CONFIG)(), 404);
     let checked = answers(&format!(
@@ -76,6 +75,10 @@ async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for
 }
 
 const NAMESPACE: &str = "shoot--a--b";
+
+fn manager(config: &str) -> Manager {
+    Manager::new(shared(config), CancellationToken::new(), mpsc::channel(1).0)
+}
 
 impl Manager {
     /// Runs a probe in place of the shoot's: it takes so long to end, and holds this down then.
@@ -95,6 +98,7 @@ impl Manager {
         };
         let running = Running {
             uid: "uid".to_owned(),
+            decree: None,
             cancel,
             task: AbortOnDropHandle::new(tokio::spawn(probe)),
         };
@@ -104,7 +108,7 @@ impl Manager {
 
 #[tokio::test(start_paused = true)]
 async fn a_successor_waits_for_the_end_of_the_removed_probe() {
-    let mut manager = Manager::new(shared(CONFIG), CancellationToken::new());
+    let mut manager = manager(CONFIG);
     let takes = Duration::from_secs(40);
     manager.run_in_place(takes, &[]);
     let began = Instant::now();
@@ -119,7 +123,7 @@ async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
     let (logged, writer) = pipe().unwrap();
     let log = tracing_subscriber::registry().with(layer(LevelFilter::DEBUG, Arc::new(writer)));
     let log = tracing::subscriber::set_default(log);
-    let mut manager = Manager::new(shared(CONFIG), CancellationToken::new());
+    let mut manager = manager(CONFIG);
     for held_down in [&[][..], &["one", "two"]] {
         manager.run_in_place(ZERO, held_down);
         manager.follow(NAMESPACE).await;
@@ -138,4 +142,102 @@ async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
     assert_eq!(told, ["Deployment/one, Deployment/two"], "{lines:?}");
     let metrics = &manager.shared.metrics;
     assert_eq!(metrics.probes_ended_while_held_down.get(), 1);
+}
+
+const GONE: Result<Option<Verdict>, Standing> = Err(Standing::Elsewhere);
+
+fn cluster() -> Arc<ClusterState> {
+    let cluster = json!({
+        "metadata": {"name": NAMESPACE, "uid": "uid"},
+        "spec": {"seed": {}, "cloudProfile": {}, "shoot": {
+            "spec": {"provider": {"workers": [{"name": "a", "minimum": 1, "maximum": 1}]}},
+            "status": {"lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100}},
+        }},
+    });
+    let cluster: Cluster = serde_json::from_str(&cluster.to_string()).unwrap();
+    Arc::new(cluster.into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_elsewhere_ends_the_task() {
+    let (mut manager, cluster) = (manager(CONFIG), cluster());
+    let passivates = Ok(Some(Verdict::ScaleDown));
+    for (decree, is_other) in [
+        (Ok(None), true),
+        (Ok(None), false),
+        (GONE, true),
+        (GONE, false),
+        (Err(Standing::Unresolved), false),
+        (passivates, true),
+        (passivates, false),
+        (Ok(None), true),
+        (passivates, true),
+        (Err(Standing::Unresolved), true),
+        (Ok(None), true),
+    ] {
+        let task = |manager: &Manager| {
+            let running = manager.probes.get(NAMESPACE)?;
+            Some(running.task.abort_handle().id())
+        };
+        let before = task(&manager);
+        manager.follow_cluster(NAMESPACE, &cluster, decree).await;
+        let running = manager.probes.get(NAMESPACE).map(|running| running.decree);
+        assert_eq!(running, decree.ok(), "{decree:?}");
+        assert_eq!(task(&manager) != before, is_other, "{decree:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn flipping_owner_piles_up_no_tasks() {
+    let (mut manager, cluster) = (manager(CONFIG), cluster());
+    let takes = Duration::from_secs(5);
+    for _ in 0..10 {
+        manager.run_in_place(takes, &[]);
+        let began = Instant::now();
+        manager.follow_cluster(NAMESPACE, &cluster, GONE).await;
+        assert_eq!(began.elapsed(), takes, "its end is awaited");
+        manager.follow_cluster(NAMESPACE, &cluster, Ok(None)).await;
+        while manager.shared.seed.wakers.count() == 0 {
+            yield_now().await;
+        }
+        manager.follow_cluster(NAMESPACE, &cluster, GONE).await;
+        assert_eq!(manager.shared.seed.wakers.count(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_checks_follow_config_and_clusters() {
+    let check = |more: &str| {
+        let check = format!("ownerCheck: {{name: o, value: here, {more}}}\n");
+        Arc::new(config::parse(&(CONFIG.to_owned() + &check)).unwrap().config)
+    };
+    let (configs, config) = watch::channel(check("tolerance: 30s"));
+    let shared = Shared {
+        config,
+        ..shared(CONFIG)
+    };
+    let (changed, mut changes) = mpsc::channel(1);
+    let mut manager = Manager::new(shared, CancellationToken::new(), changed);
+    manager.follow_config().await;
+    assert_eq!(manager.check_owner(NAMESPACE, true), Ok(None));
+    // No Cluster says what to ask for.
+    let lost = Err(Standing::Unresolved);
+    for (decree, limit) in [(Ok(None), 0), (lost, 60)] {
+        let began = Instant::now();
+        assert_eq!(changes.recv().await.unwrap().name, NAMESPACE);
+        assert!(began.elapsed() <= Duration::from_secs(limit), "{decree:?}");
+        assert_eq!(manager.check_owner(NAMESPACE, true), decree);
+    }
+    // What is known stays when the section changes.
+    configs.send_replace(check("onLoss: passivate"));
+    manager.follow_config().await;
+    assert_eq!(manager.check_owner(NAMESPACE, true), lost);
+    // Nothing is checked without a Cluster that has an owner, or a section.
+    assert_eq!(manager.check_owner(NAMESPACE, false), Ok(None));
+    assert!(manager.owner_checks.join_next().await.is_some());
+    assert_eq!(manager.check_owner(NAMESPACE, true), Ok(None));
+    configs.send_replace(Arc::new(config::parse(CONFIG).unwrap().config));
+    manager.follow_config().await;
+    assert_eq!(manager.check_owner(NAMESPACE, true), Ok(None));
+    assert!(manager.owner_checks.is_empty());
 }

@@ -17,8 +17,7 @@ use super::status::ProberStatus;
 use super::view::{
     Condition, Failure, Found, ProbeStatus, SeenLease, ShootView, ShownDependent, ShownOption,
 };
-use crate::owner_records::OwnerStatus;
-use crate::owner_records::record::Standing;
+use crate::owner::{OwnerStatus, Standing};
 
 /// Deployment in a shoot's control plane that marks nodes Unknown, by Gardener's name.
 const MARKS_NODES: &str = "kube-controller-manager";
@@ -121,8 +120,12 @@ impl ShootView {
             facts.push(probe.next());
             facts.extend(probe.failure.as_ref().map(Failure::fact));
         }
-        facts.extend(self.found().into_iter().flat_map(Found::facts));
-        facts.extend(self.course());
+        // A shoot that is left alone is not probed, but what it has may be taken down.
+        let owner = self.owner.as_ref();
+        if owner.is_none_or(|owner| !owner.standing.is_lost()) {
+            facts.extend(self.found().into_iter().flat_map(Found::facts));
+            facts.extend(self.course());
+        }
         facts
     }
 

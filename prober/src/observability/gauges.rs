@@ -15,7 +15,7 @@ use strum::VariantNames;
 use super::in_seconds;
 use super::shoot_statuses::ShootStatuses;
 use super::view::{Found, ShootView};
-use crate::owner_records::record::Ownership;
+use crate::owner::Standing;
 
 /// In the place of a verdict, for a shoot whose last probe was not complete.
 const UNKNOWN: &str = "unknown";
@@ -78,11 +78,17 @@ impl Collector for ShootStatuses {
         let probes = || shoots().filter_map(|shoot| shoot.probe.as_ref());
         let oldest = probes().map(|probe| now - probe.complete).max();
         let dependents = || shoots().flat_map(|shoot| &shoot.dependents);
-        let held = || dependents().filter_map(|dependent| {
+        // What belongs to another seed is not protected here, whatever its resources carry.
+        let is_ours = |shoot: &&ShootView| {
+            let owner = self.owners.status(&shoot.namespace, now);
+            owner.is_none_or(|owner| owner.standing != Standing::Elsewhere)
+        };
+        let is_held = |shoot: &&ShootView| shoot.dependents.iter().any(|dependent| dependent.since.is_some());
+        let held_shoots = || shoots().filter(is_held).filter(is_ours);
+        let held = || held_shoots().flat_map(|shoot| &shoot.dependents).filter_map(|dependent| {
             let (resource, age) = (&dependent.resource, wall - dependent.since?);
             Some(([&*resource.kind, &*resource.name], age))
         });
-        let is_held = |shoot: &&ShootView| shoot.dependents.iter().any(|dependent| dependent.since.is_some());
         let mut gauges = Gauges(encoder);
         gauges.sums("dwd_shoots", "Shoots of the seed by what their Clusters say.", "state",
             shoots().map(|shoot| (&*shoot.state, 1)))?;
@@ -93,7 +99,7 @@ impl Collector for ShootStatuses {
         gauges.sums("dwd_verdicts", "Probed shoots by what their last probes concluded.", "verdict",
             shoots().filter(|shoot| shoot.probe.is_some()).map(verdict))?;
         gauges.sums("dwd_held_down_shoots", "Shoots in which anything is held down, by what their last probes concluded.", "verdict",
-            none_of(Verdict::WORDS).chain([(UNKNOWN, 0)]).chain(shoots().filter(is_held).map(verdict)))?;
+            none_of(Verdict::WORDS).chain([(UNKNOWN, 0)]).chain(held_shoots().map(verdict)))?;
         gauges.combined("dwd_held_down", "Shoots in which a resource is held down.", ["kind", "name"], Add::add,
             held().map(|(resource, _)| (resource, 1.0)))?;
         gauges.combined("dwd_held_down_seconds", "For how long a resource has been held down, the longest.", ["kind", "name"], f64::max,
@@ -101,7 +107,7 @@ impl Collector for ShootStatuses {
         gauges.sums("dwd_missing_resources", "Shoots in which a resource that the config names does not exist, and is not optional.", "name",
             dependents().filter(|dependent| dependent.is_missing).map(|dependent| (&*dependent.resource.name, 1)))?;
         gauges.sums("dwd_owner_shoots", "Shoots by what their owner records say.", "standing",
-            none_of(Ownership::VARIANTS).chain(standings.iter().map(|standing| (standing.into(), 1))))?;
+            none_of(Standing::VARIANTS).chain(standings.iter().map(|standing| (standing.into(), 1))))?;
         gauges.single("dwd_oldest_complete_probe_seconds", "Time since the last complete probe, the longest.",
             oldest.map_or(0.0, in_seconds).max(0.0))?;
         gauges.single("dwd_paused_shoots", "Shoots for which nothing is written, as their operators want it.",

@@ -128,7 +128,7 @@ impl Metrics {
 mod tests {
     use strum::VariantNames;
 
-    use crate::owner_records::record::{Ownership, Unresolved};
+    use crate::owner::{Standing, Why};
     use crate::shoot_client::error::ProbeStep;
     use prober_core::lifecycle::{StopReason, WaitReason};
     use prober_core::verdict::Exclusion;
@@ -141,15 +141,10 @@ mod tests {
             StopReason::VARIANTS,
             WaitReason::VARIANTS,
             Exclusion::VARIANTS,
-            Ownership::VARIANTS,
-            Unresolved::VARIANTS,
+            Standing::VARIANTS,
+            Why::VARIANTS,
         ];
-        // No check ends in that.
-        let words = words
-            .concat()
-            .into_iter()
-            .filter(|word| *word != "suspended");
-        for word in words {
+        for word in words.concat() {
             assert!(
                 page.contains(&format!("`{word}`")),
                 "docs/metrics.md: {word}"

@@ -10,6 +10,7 @@ use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{DependentRecord, Environment, Reason, Report, Waits};
+use prober_core::verdict::Verdict;
 
 use super::facts::{describe_short, list, waits_for};
 use super::in_seconds;
@@ -179,6 +180,10 @@ impl Reporter {
         if let Some(direction) = before.filter(|_| before != self.scaling) {
             context.scaling_ended(direction, paused);
         }
+        let is_down = shoot.verdict() == Some(Verdict::ScaleDown);
+        if is_down && context.is_lost() {
+            return;
+        }
         let is_held = |known: &DependentRecord| known.stays_held_down(only_held_down);
         let dependents = shoot
             .dependents()
@@ -337,9 +342,15 @@ impl ShootContext {
             "resource written"
         );
         let (reason, text) = match write.replicas {
+            Some(0) if self.is_lost() => (
+                "ScaledDown",
+                format!("Scaled from {before} to 0: the shoot belongs to another seed"),
+            ),
             Some(0) => (
                 "ScaledDown",
-                format!("Scaled from {before} to 0: {}", self.lost()),
+                format!(
+                    "Scaled from {before} to 0: the nodes have lost the way to their API server"
+                ),
             ),
             Some(_) => (
                 "ScaledUp",
@@ -363,14 +374,11 @@ impl ShootContext {
         }
     }
 
-    /// Reason of a scale-down. No probe whose leases count said "down" of a shoot that is passivated.
-    fn lost(&self) -> &'static str {
-        let mut finding = self.shoot.finding().into_iter();
-        if finding.any(|finding| finding.tally.candidates == 0) {
-            "the shoot belongs to another seed"
-        } else {
-            "the nodes have lost the way to their API server"
-        }
+    /// True if it belongs to another seed or may do so.
+    fn is_lost(&self) -> bool {
+        let (owners, now) = (self.shared.owners(), self.shared.clock.now());
+        let owner = owners.status(&self.namespace, now);
+        owner.is_some_and(|owner| owner.standing.is_lost())
     }
 
     /// Reports that the leader did not act.

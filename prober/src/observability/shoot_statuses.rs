@@ -11,7 +11,7 @@ use prober_core::moment::Moment;
 use super::outage::Outage;
 use super::view::{ProbeStatus, ShootView, ShownDependent};
 use crate::clock::Clock;
-use crate::owner_records::OwnerRecords;
+use crate::owner::Owners;
 use crate::seed::ClusterState;
 
 /// Most outages that are kept once they have ended.
@@ -22,7 +22,7 @@ const KEPT_OUTAGES: usize = 20;
 pub struct ShootStatuses {
     pub clock: Clock,
     pub(super) table: Arc<Mutex<StatusTable>>,
-    pub owners: OwnerRecords,
+    pub owners: Owners,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl ShootStatuses {
         Self {
             clock,
             table: Arc::default(),
-            owners: OwnerRecords::default(),
+            owners: Owners::default(),
         }
     }
 

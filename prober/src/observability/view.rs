@@ -18,7 +18,7 @@ use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 use super::{in_seconds, seconds};
-use crate::owner_records::OwnerStatus;
+use crate::owner::OwnerStatus;
 use crate::seed::ClusterState;
 
 /// Most leases that are shown of a shoot: more would be read by nobody, and thousands of shoots may

@@ -1,39 +1,63 @@
-//! Configuration: the Services to watch, and the pods that depend on them.
+//! Configuration, read from the config file, in which each key may be missing or null (rule 26). It
+//! serializes as the file with every default written out. Ranges are checked by those who read a
+//! file.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::selector::Selector;
+use go_compat::duration::Seconds;
+use go_compat::null::null_as_default;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq)]
+use crate::selector::{Requirement, Selector};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// Period of deletions after a Service became ready; positive. Default 5 m.
+    /// Period of deletions after a Service became ready; positive.
+    #[serde(default = "Seconds::<300>::value", with = "Seconds::<300>")]
     pub watch_duration: Duration,
-    /// Without duplicates; not empty.
-    pub services: Vec<Service>,
-    /// Maximum number of deleted pods of one owner per recovery, at least 1. Default: no limit.
-    pub max_deletions_per_owner: Option<u32>,
+    /// Not empty.
+    #[serde(rename = "servicesAndDependantSelectors")]
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub services: Services,
+    /// Maximum number of deleted pods of one owner per recovery. `None`: no limit.
+    pub max_deletions_per_owner: Option<NonZeroU32>,
 }
 
-/// A Service with dependent pods, in each namespace that has it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Service {
-    pub name: ServiceName,
-    /// Selectors of the dependent pods, of which any may match; not empty.
-    pub selectors: Vec<Selector>,
-}
+/// Services with dependent pods, in each namespace that has them.
+pub type Services = BTreeMap<ServiceName, Dependants>;
 
 /// Shared, since thousands of EndpointSlices carry the same few names.
 pub type ServiceName = Arc<str>;
 
-impl Config {
-    /// Selector that matches every pod that any Service's selectors match.
-    pub fn common_selector(&self) -> Selector {
-        Selector::common(self.services.iter().flat_map(|service| &service.selectors))
-    }
+/// The dependent pods of a Service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dependants {
+    /// Any of these may match; not empty. A null selects nothing, `{}` every pod.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub pod_selectors: Vec<Option<Selector>>,
+}
 
-    /// True if there is a Service of this name.
-    pub fn names(&self, service: &str) -> bool {
-        self.services.iter().any(|known| *known.name == *service)
+impl Dependants {
+    pub fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        self.pod_selectors.iter().flatten()
+    }
+}
+
+impl Config {
+    /// What the API server is asked for: the requirements that the selectors of all Services have in
+    /// common. `None` if nothing is selected.
+    pub fn common_requirements(&self) -> Option<Vec<Requirement>> {
+        let mut selectors = self.services.values().flat_map(Dependants::selectors);
+        let mut common = selectors.next()?.requirements();
+        for selector in selectors {
+            let all = selector.requirements();
+            common.retain(|requirement| all.contains(requirement));
+        }
+        Some(common)
     }
 }

@@ -9,8 +9,8 @@ const FIRST_WAIT: Duration = Duration::from_secs(10);
 /// Maximum delay: each trial adds a refusal and an error in the log.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Holds DELETEs back after a refusal: one at a time is tried, with exponential backoff, until one
-/// succeeds.
+/// Holds the DELETEs of a namespace back after a refusal: one at a time is tried, with exponential
+/// backoff, until one succeeds.
 #[derive(Debug, Default)]
 pub(crate) struct HoldBack {
     refusals: u32,
@@ -21,11 +21,6 @@ impl HoldBack {
     /// End of the current or last delay.
     pub(crate) const fn until(&self) -> Option<Instant> {
         self.until
-    }
-
-    /// Maximum number of DELETEs in flight, of the `usual` one.
-    pub(crate) fn limit(&self, usual: usize, now: Instant) -> usize {
-        self.until.map_or(usual, |until| usize::from(now >= until))
     }
 
     /// Starts the next delay. Other DELETEs that were in flight with the refused one do not extend

@@ -1,14 +1,13 @@
 //! State of all namespaces, and the deletions that follow from it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use common_core::change::{Change, Key, Listed};
 
-use crate::config::{Config, ServiceName};
+use crate::config::Config;
 use crate::deletion::{Deletion, Outcome};
-use crate::hold_back::HoldBack;
 use crate::namespace::{Namespace, Rank};
 use crate::queue::NameQueue;
 use crate::readiness::{Readiness, Slice, Transition};
@@ -22,8 +21,8 @@ pub(crate) const MAX_IN_FLIGHT: usize = 32;
 ///
 /// Pods are deleted only while both EndpointSlices and pods are observed: the state before a watch
 /// failed may be outdated. Call [`Namespaces::due`] after each applied change and at
-/// [`Namespaces::next`]. The cost of a change does not depend on the number of crash-looping pods
-/// in other namespaces.
+/// [`Namespaces::next`]. A change costs a look at the crash-looping pods of its namespace; how many
+/// there are in others does not matter.
 #[derive(Debug)]
 pub struct Namespaces {
     config: Arc<Config>,
@@ -35,16 +34,11 @@ pub struct Namespaces {
     in_flight: usize,
     /// True if this process may write. Before that, it only tracks readiness.
     leads: bool,
-    /// Holds all deletions back while the permission to delete pods is missing everywhere.
-    hold_back: HoldBack,
     /// True once EndpointSlices were listed.
     slices_listed: bool,
     /// True if EndpointSlices were listed and have been watched since.
     observes_slices: bool,
     observes_pods: bool,
-    /// Services added by a config change that have not been listed yet: those that are ready may
-    /// always have been.
-    added: HashSet<ServiceName>,
     /// Window events not yet taken.
     events: Vec<WindowEvent>,
     open_windows: usize,
@@ -59,11 +53,9 @@ impl Namespaces {
             due: NameQueue::default(),
             in_flight: 0,
             leads: false,
-            hold_back: HoldBack::default(),
             slices_listed: false,
             observes_slices: false,
             observes_pods: false,
-            added: HashSet::new(),
             events: Vec::new(),
             open_windows: 0,
         }
@@ -73,29 +65,19 @@ impl Namespaces {
     /// windows already; the other ready ones start their first window now.
     pub fn lead(&mut self, now: Instant) {
         self.leads = true;
-        self.change_all(now, |name, namespace, config| {
-            namespace.lead(name, config, now);
-        });
+        let closes = now + self.config.watch_duration;
+        self.change_all(now, |_, namespace| namespace.lead(closes, now));
     }
 
-    /// Replaces the config. Open windows keep their times. If the Services or their selectors have
-    /// changed, both kinds of objects must be listed again under the new config, and no Service
-    /// counts as recovered because of that.
+    /// Replaces the config by one with the same Services. Open windows keep their times.
     pub fn reconfigure(&mut self, config: Arc<Config>, now: Instant) {
-        if config.services != self.config.services {
-            if self.slices_listed {
-                let names = config.services.iter().map(|service| service.name.clone());
-                let is_new =
-                    |name: &ServiceName| !self.config.names(name) || self.added.contains(name);
-                self.added = names.filter(is_new).collect();
-            }
-            self.observes_slices = false;
-            self.observes_pods = false;
-        }
         self.config = config;
-        self.change_all(now, |_, namespace, config| {
-            namespace.reconfigure(config, now);
-        });
+        self.change_all(now, |_, _| ());
+    }
+
+    /// Closes all windows, since other Services are configured: another core begins for them.
+    pub fn drop_windows(&mut self, now: Instant) {
+        self.change_all(now, |_, namespace| namespace.drop_windows());
     }
 
     pub fn apply_slices(&mut self, change: Change<Slice>, now: Instant) {
@@ -120,29 +102,28 @@ impl Namespaces {
         now: Instant,
         change: impl FnOnce(&mut Readiness) -> Vec<Transition>,
     ) {
-        self.change(name, now, |namespace, config| {
+        let closes = now + self.config.watch_duration;
+        self.change(name, now, |namespace, _| {
             let transitions = change(&mut namespace.readiness);
-            namespace.follow(name, transitions, OpenReason::Recovery, config, now);
+            namespace.follow(transitions, OpenReason::Recovery, closes);
         });
     }
 
     fn relist_slices(&mut self, mut listed: Listed<Slice>, now: Instant) {
-        let reason = if self.slices_listed {
-            OpenReason::Recovery
-        } else {
-            OpenReason::Start
+        let reason = match self.slices_listed {
+            true => OpenReason::Recovery,
+            false => OpenReason::Start,
         };
         self.slices_listed = true;
         self.observes_slices = true;
-        let added = std::mem::take(&mut self.added);
         let follows = self.leads || reason == OpenReason::Recovery;
+        let closes = now + self.config.watch_duration;
         self.add_namespaces(&listed);
-        self.change_all(now, |name, namespace, config| {
+        self.change_all(now, |name, namespace| {
             let slices = listed.remove(name).unwrap_or_default();
-            let mut transitions = namespace.readiness.relist(slices);
-            transitions.retain(|change| !change.ready || !added.contains(&change.service));
+            let transitions = namespace.readiness.relist(slices);
             if follows {
-                namespace.follow(name, transitions, reason, config, now);
+                namespace.follow(transitions, reason, closes);
             }
         });
     }
@@ -150,21 +131,20 @@ impl Namespaces {
     pub fn apply_pods(&mut self, change: Change<DeletionCandidate>, now: Instant) {
         match change {
             Change::Applied(Key { namespace, name }, candidate) => {
-                self.change(&namespace, now, |namespace, config| {
-                    namespace.apply_pod(name, candidate, config, now);
+                self.change(&namespace, now, |namespace, _| {
+                    namespace.apply_pod(name, candidate, now);
                 });
             }
             Change::Gone(Key { namespace, name }) => {
-                self.change(&namespace, now, |namespace, config| {
-                    namespace.remove_pod(&name, config, now);
+                self.change(&namespace, now, |namespace, _| {
+                    namespace.pods.remove(&name);
                 });
             }
             Change::Listed(mut listed) => {
                 self.observes_pods = true;
                 self.add_namespaces(&listed);
-                self.change_all(now, |name, namespace, config| {
-                    let pods = listed.remove(name).unwrap_or_default();
-                    namespace.relist_pods(pods, config, now);
+                self.change_all(now, |name, namespace| {
+                    namespace.relist_pods(listed.remove(name).unwrap_or_default(), now);
                 });
             }
             Change::Watched => self.observes_pods = true,
@@ -185,15 +165,12 @@ impl Namespaces {
         if !self.leads {
             return deletions;
         }
-        while let Some(name) = self.waiting.pop_until(now) {
-            self.change(&name, now, |namespace, config| {
-                namespace.advance(config, now);
-            });
+        while let Some(name) = self.waiting.first_until(now) {
+            self.change(&name, now, |_, _| ());
         }
-        let limit = self.hold_back.limit(MAX_IN_FLIGHT, now);
         while self.observes()
-            && self.in_flight < limit
-            && let Some(name) = self.due.pop()
+            && self.in_flight < MAX_IN_FLIGHT
+            && let Some((_, name)) = self.due.first().cloned()
         {
             let deletion = self.change(&name, now, |namespace, config| {
                 namespace.send(&name, config, now)
@@ -206,43 +183,16 @@ impl Namespaces {
 
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         self.in_flight -= 1;
-        match outcome {
-            Outcome::Refused if self.misses_right() => self.hold_back.refused(now),
-            // All these outcomes prove the permission.
-            Outcome::Deleted | Outcome::Gone | Outcome::Changed => self.find_right(),
-            _ => {}
-        }
-        self.change(&deletion.pod.namespace, now, |namespace, config| {
-            namespace.ended(deletion, outcome, config, now);
+        self.change(&deletion.pod.namespace, now, |namespace, _| {
+            namespace.ended(deletion, outcome, now);
         });
-    }
-
-    /// Records that the permission to delete pods is missing everywhere. One DELETE at a time is
-    /// tried until one succeeds.
-    pub fn miss_right(&mut self, now: Instant) {
-        self.hold_back.refused(now);
-    }
-
-    /// Records that the permission to delete pods was restored.
-    pub fn find_right(&mut self) {
-        self.hold_back.lift();
-    }
-
-    /// True if the permission to delete pods is known to be missing everywhere.
-    pub const fn misses_right(&self) -> bool {
-        self.hold_back.until().is_some()
     }
 
     /// Time of the next call of [`Namespaces::due`] if nothing happens before. `None` if only a
     /// change or the end of a deletion can make one necessary.
-    pub fn next(&self, now: Instant) -> Option<Instant> {
-        if !self.leads {
-            return None;
-        }
-        let trial = self.hold_back.until();
-        let trial = trial.filter(|time| *time > now && !self.due.is_empty());
-        let waiting = self.waiting.first().map(|(time, _)| time);
-        waiting.into_iter().chain(trial).min()
+    pub fn next(&self) -> Option<Instant> {
+        let (next, _) = self.waiting.first().filter(|_| self.leads)?;
+        Some(*next)
     }
 
     /// Window events since the last call.
@@ -264,12 +214,10 @@ impl Namespaces {
         self.by_name.len()
     }
 
-    fn change_all(&mut self, now: Instant, mut change: impl FnMut(&str, &mut Namespace, &Config)) {
+    fn change_all(&mut self, now: Instant, mut change: impl FnMut(&str, &mut Namespace)) {
         let names: Vec<String> = self.by_name.keys().cloned().collect();
         for name in names {
-            self.change(&name, now, |namespace, config| {
-                change(&name, namespace, config)
-            });
+            self.change(&name, now, |namespace, _| change(&name, namespace));
         }
     }
 
@@ -282,6 +230,9 @@ impl Namespaces {
     ) -> T {
         let namespace = self.by_name.entry(name.to_owned()).or_default();
         let result = change(namespace, &self.config);
+        if self.leads {
+            namespace.advance(now);
+        }
         for (service, change) in namespace.events.drain(..) {
             match change {
                 WindowChange::Opened(_) => self.open_windows += 1,
@@ -293,8 +244,8 @@ impl Namespaces {
                 change,
             });
         }
-        self.waiting.set(name, namespace.next(now));
-        self.due.set(name, namespace.rank(now));
+        self.waiting.set(name, namespace.next(&self.config, now));
+        self.due.set(name, namespace.rank(&self.config, now));
         if namespace.is_empty() {
             self.by_name.remove(name);
         }

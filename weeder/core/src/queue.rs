@@ -21,13 +21,8 @@ impl<P> Default for NameQueue<P> {
 impl<P: Copy + Ord> NameQueue<P> {
     /// Sets the place of a name; `None` removes it.
     pub(crate) fn set(&mut self, name: &str, place: Option<P>) {
-        let known = self.places.get(name).copied();
-        if known == place {
-            return;
-        }
-        if let Some(known) = known {
+        if let Some(known) = self.places.remove(name) {
             self.order.remove(&(known, name.to_owned()));
-            self.places.remove(name);
         }
         if let Some(place) = place {
             self.order.insert((place, name.to_owned()));
@@ -35,25 +30,14 @@ impl<P: Copy + Ord> NameQueue<P> {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.order.is_empty()
+    /// The first name with its place.
+    pub(crate) fn first(&self) -> Option<&(P, String)> {
+        self.order.first()
     }
 
-    pub(crate) fn first(&self) -> Option<(P, &str)> {
-        let (place, name) = self.order.first()?;
-        Some((*place, name))
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<String> {
-        let (_, name) = self.order.pop_first()?;
-        self.places.remove(&name);
-        Some(name)
-    }
-
-    /// Removes and returns the first name if its place is at most `last`.
-    pub(crate) fn pop_until(&mut self, last: P) -> Option<String> {
-        self.first()
-            .is_some_and(|(place, _)| place <= last)
-            .then(|| self.pop())?
+    /// The first name, if its place is at most `last`.
+    pub(crate) fn first_until(&self, last: P) -> Option<String> {
+        let (place, name) = self.first()?;
+        (*place <= last).then(|| name.clone())
     }
 }

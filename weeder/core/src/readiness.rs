@@ -43,10 +43,6 @@ impl Readiness {
         })
     }
 
-    pub(crate) fn retain_services(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.0.retain(|_, slice| is_kept(&slice.service));
-    }
-
     /// Ready Services with their ready endpoints, over all slices.
     pub(crate) fn ready(&self) -> BTreeMap<ServiceName, BTreeSet<String>> {
         let mut ready: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();

@@ -1,170 +1,87 @@
-//! Label selectors: matching, and the common part of several selectors. kube's [`Expression`] does
-//! the matching.
-//!
-//! The values that several expressions on one key allow are found by testing each value that they
-//! mention, one that they do not mention, and an absent label.
+//! Label selectors of pods, in the form of the config file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use kube_core::{Expression, SelectorExt};
+use go_compat::null::null_as_default;
+use serde::{Deserialize, Serialize};
 
 pub type Labels = BTreeMap<String, String>;
 
-/// No label has this value, so no expression mentions it.
-const UNMENTIONED: &str = "?";
+/// A LabelSelector. Unknown keys are errors: without them it would mean something else (D-83).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Selector {
+    #[serde(deserialize_with = "null_as_default")]
+    pub match_labels: Labels,
+    #[serde(deserialize_with = "null_as_default")]
+    pub match_expressions: Vec<Requirement>,
+}
 
-/// Expressions on labels, all of which must match: at most two per key, ordered by key. `None`
-/// selects nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector(Option<Vec<Expression>>);
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub key: String,
+    pub operator: Operator,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub values: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Operator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
 
 impl Selector {
-    /// Selects objects that match all expressions; an empty list selects everything.
-    pub fn all_of(expressions: impl IntoIterator<Item = Expression>) -> Self {
-        Self::any_of(&[expressions.into_iter().collect()])
-    }
-
-    pub const fn nothing() -> Self {
-        Self(None)
-    }
-
-    /// True if no labels can match.
-    pub const fn is_nothing(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// True if all labels match.
-    pub fn is_everything(&self) -> bool {
-        self.0.as_ref().is_some_and(Vec::is_empty)
-    }
-
     pub fn matches(&self, labels: &Labels) -> bool {
-        let expressions = self.0.as_ref();
-        expressions.is_some_and(|all| all.iter().all(|expression| expression.matches(labels)))
+        let (mut equal, mut more) = (self.match_labels.iter(), self.match_expressions.iter());
+        equal.all(|(key, value)| labels.get(key) == Some(value))
+            && more.all(|requirement| requirement.matches(labels))
     }
 
-    /// Selector that matches everything that any of `selectors` does, and as little else as an API
-    /// server can be queried for, key by key.
-    pub fn common<'a>(selectors: impl IntoIterator<Item = &'a Self>) -> Self {
-        let alternatives: Vec<_> = selectors
-            .into_iter()
-            .filter_map(|selector| selector.0.clone())
-            .collect();
-        Self::any_of(&alternatives)
-    }
-
-    fn any_of(alternatives: &[Vec<Expression>]) -> Self {
-        if alternatives.is_empty() {
-            return Self::nothing();
-        }
-        let expressions = alternatives.iter().flatten();
-        let keys: BTreeSet<&str> = expressions.map(|expression| parts(expression).0).collect();
-        let per_key: Option<Vec<_>> = keys
-            .into_iter()
-            .map(|key| any_on_key(key, alternatives))
-            .collect();
-        Self(per_key.map(|expressions| expressions.concat()))
+    /// All requirements, those on `matchLabels` included.
+    pub fn requirements(&self) -> Vec<Requirement> {
+        let equal = self.match_labels.iter().map(|(key, value)| Requirement {
+            key: key.clone(),
+            operator: Operator::In,
+            values: BTreeSet::from([value.clone()]),
+        });
+        equal
+            .chain(self.match_expressions.iter().cloned())
+            .collect()
     }
 }
 
-impl fmt::Display for Selector {
-    /// Formats a `labelSelector` query parameter, which cannot express an empty selection.
+impl Requirement {
+    fn matches(&self, labels: &Labels) -> bool {
+        let label = labels.get(&self.key);
+        let is_listed = label.is_some_and(|label| self.values.contains(label));
+        match self.operator {
+            Operator::In => is_listed,
+            Operator::NotIn => !is_listed,
+            Operator::Exists => label.is_some(),
+            Operator::DoesNotExist => label.is_none(),
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    /// Formats a part of a `labelSelector` query parameter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let expressions = self.0.iter().flatten().map(ToString::to_string);
-        f.write_str(&expressions.collect::<Vec<_>>().join(","))
-    }
-}
-
-/// Expressions for everything that any alternative allows on this key, or `None` if that is nothing.
-/// Empty if the API server cannot be queried for it: no expression matches an absent label as well
-/// as certain values.
-fn any_on_key(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Expression>> {
-    let allows = |label: Option<&str>| {
-        let label = label.map(|label| (key.to_owned(), label.to_owned()));
-        let labels = Labels::from_iter(label);
-        let holds =
-            |expression: &Expression| parts(expression).0 != key || expression.matches(&labels);
-        alternatives
-            .iter()
-            .any(|expressions| expressions.iter().all(holds))
-    };
-    let expressions = alternatives.iter().flatten().map(parts);
-    let mentioned: BTreeSet<&String> = expressions
-        .filter(|(of, _)| *of == key)
-        .filter_map(|(_, values)| values)
-        .flatten()
-        .collect();
-    let (allowed, refused): (BTreeSet<String>, BTreeSet<String>) = mentioned
-        .into_iter()
-        .cloned()
-        .partition(|value| allows(Some(value)));
-    let not_refused = (!refused.is_empty()).then(|| Expression::NotIn(key.to_owned(), refused));
-    let key = key.to_owned();
-    match (allows(None), allows(Some(UNMENTIONED))) {
-        (true, true) => Some(Vec::from_iter(not_refused)),
-        (false, true) => {
-            let exists = std::iter::once(Expression::Exists(key));
-            Some(exists.chain(not_refused).collect())
+        let key = &self.key;
+        let values: Vec<&str> = self.values.iter().map(String::as_str).collect();
+        let values = values.join(",");
+        match self.operator {
+            Operator::In => write!(f, "{key} in ({values})"),
+            Operator::NotIn => write!(f, "{key} notin ({values})"),
+            Operator::Exists => write!(f, "{key}"),
+            Operator::DoesNotExist => write!(f, "!{key}"),
         }
-        (true, false) if allowed.is_empty() => Some(vec![Expression::DoesNotExist(key)]),
-        (true, false) => Some(vec![]),
-        (false, false) if allowed.is_empty() => None,
-        (false, false) => Some(vec![Expression::In(key, allowed)]),
     }
-}
-
-/// The key and, for the two operators that have them, the values.
-fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
-    match expression {
-        Expression::In(key, values) | Expression::NotIn(key, values) => (key, Some(values)),
-        Expression::Exists(key)
-        | Expression::DoesNotExist(key)
-        | Expression::Equal(key, _)
-        | Expression::NotEqual(key, _) => (key, None),
-    }
-}
-
-/// Characters allowed in label keys and values besides letters and digits, except at their ends.
-const PUNCTUATION: [char; 3] = ['-', '_', '.'];
-
-/// True if the API server accepts the expression's key and values.
-pub fn has_valid_labels(expression: &Expression) -> bool {
-    let (key, values) = parts(expression);
-    is_label_key(key)
-        && values
-            .into_iter()
-            .flatten()
-            .all(|value| is_label_value(value))
-}
-
-/// True if the API server accepts `text` as a label key: a name, optionally after a DNS subdomain
-/// and a slash.
-fn is_label_key(text: &str) -> bool {
-    let (prefix, name) = text
-        .split_once('/')
-        .map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name)
-}
-
-/// True if the API server accepts `text` as a label value.
-fn is_label_value(text: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(&c);
-    text.len() <= 63
-        && text.chars().all(is_allowed)
-        && !text.starts_with(PUNCTUATION)
-        && !text.ends_with(PUNCTUATION)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && part.chars().all(is_allowed)
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(is_part)
 }
 
 #[cfg(test)]

@@ -69,14 +69,7 @@ impl TrackedPod {
         }
     }
 
-    /// Resets the backoff when another window opens: earlier failures do not delay it.
-    pub(crate) fn reset_waits(&mut self, now: Instant) {
-        if matches!(self.attempt, Attempt::NotBefore(_)) {
-            (self.attempt, self.failures) = (Attempt::NotBefore(now), 0);
-        }
-    }
-
-    /// True if a DELETE of it has failed in this window.
+    /// True if a DELETE of it has failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.failures > 0
     }

@@ -2,7 +2,7 @@
 
 use kube_core::ObjectMeta;
 
-use crate::config::{Service, ServiceName};
+use crate::config::{ServiceName, Services};
 use crate::pod::{ContainerSpec, ContainerStatus, PodSpec, PodStatus, RestartPolicy};
 use crate::selector::Labels;
 
@@ -50,7 +50,7 @@ pub fn judge(
     metadata: &ObjectMeta,
     spec: &PodSpec,
     status: &PodStatus,
-    services: &[Service],
+    services: &Services,
 ) -> Option<DeletionCandidate> {
     let is_mirror = metadata
         .annotations
@@ -66,17 +66,11 @@ pub fn judge(
         .max_by_key(|owner| owner.controller == Some(true))?;
     let none = Labels::new();
     let labels = metadata.labels.as_ref().unwrap_or(&none);
-    let selects = |service: &Service| {
-        service
-            .selectors
-            .iter()
-            .any(|selector| selector.matches(labels))
-    };
-    let services: Vec<ServiceName> = services
-        .iter()
-        .filter(|service| selects(service))
-        .map(|service| service.name.clone())
-        .collect();
+    let services = services.iter().filter(|(_, dependants)| {
+        let mut selectors = dependants.selectors();
+        selectors.any(|selector| selector.matches(labels))
+    });
+    let services: Vec<ServiceName> = services.map(|(name, _)| name.clone()).collect();
     (!services.is_empty()).then(|| DeletionCandidate {
         uid: metadata.uid.clone().unwrap_or_default(),
         resource_version: metadata.resource_version.clone().unwrap_or_default(),

@@ -1,11 +1,10 @@
 //! That selectors mean what they mean to an API server, random files show (`kind-tests/readers`).
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
 use common::document::load;
-
-use weeder_core::selector::Selector;
 
 use super::*;
 
@@ -49,8 +48,8 @@ fn gardeners_config_loads_as_rendered() {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into();
         let mut services = config.services.clone();
-        services.retain(|service| service.selectors.iter().any(|one| one.matches(&labels)));
-        let names: Vec<_> = services.iter().map(|service| &*service.name).collect();
+        services.retain(|_, dependants| dependants.selectors().any(|one| one.matches(&labels)));
+        let names: Vec<_> = services.keys().map(|name| &**name).collect();
         assert_eq!(names, expected, "{role}");
     }
 }
@@ -69,7 +68,7 @@ fn what_is_left_out_has_its_default() {
         let config = parse(&text(lines, "[{matchLabels: {a: b}}]")).config;
         let read = (
             config.watch_duration.as_secs_f64(),
-            config.max_deletions_per_owner,
+            config.max_deletions_per_owner.map(NonZeroU32::get),
         );
         assert_eq!(read, (seconds, limit));
     }
@@ -86,12 +85,13 @@ maxDeletionsPerOwner: -1 => maxDeletionsPerOwner: "-1": invalid u32
 "#;
     check_errors(rows, |line| text(line, "[{matchLabels: {a: b}}]"));
     // Without Services or selectors there is nothing to do.
-    let rows = "
+    let rows = r#"
 watchDuration: 5m => servicesAndDependantSelectors: {}: expected at least one Service
 servicesAndDependantSelectors: {} => servicesAndDependantSelectors: {}: expected at least one Service
 servicesAndDependantSelectors: null => servicesAndDependantSelectors: {}: expected
-servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}} => ~: null: expected a list of at least one label selector
-";
+servicesAndDependantSelectors: {api: {}, etcd: {podSelectors: [{}]}} => ~: []: expected a list of at least one label selector
+servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}} => servicesAndDependantSelectors.api: "null, etcd: {podSelectors: [{}]}}": expected mapping start at line 1, column 38
+"#;
     check_errors(rows, str::to_owned);
     let valid =
         "expected label keys, In and NotIn with label values, Exists and DoesNotExist without";
@@ -102,8 +102,8 @@ null => ~: []: expected
 [{}, {matchExpressions: [{key: role, operator: In}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"In","values":[]}],"matchLabels":{}}: VALID
 [{}, {matchExpressions: [{key: role, operator: In, values: []}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"In","values":[]}],"matchLabels":{}}: VALID
 [{}, {matchExpressions: [{key: role, operator: Exists, values: [a]}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"Exists","values":["a"]}],"matchLabels":{}}: VALID
-[{matchExpressions: [{key: role, operator: in, values: [a]}]}] => ~[0]: {"matchExpressions":[{"key":"role","operator":"in","values":["a"]}],"matchLabels":{}}: VALID
-[{matchExpressions: [{key: role, values: [a]}]}] => ~[0]: {"matchExpressions":[{"key":"role","operator":"","values":["a"]}],"matchLabels":{}}: VALID
+[{matchExpressions: [{key: role, operator: in, values: [a]}]}] => ~[0].matchExpressions[0].operator: "in, values: [a]}]}]}}": unknown variant `in`
+[{matchExpressions: [{key: role, values: [a]}]}] => ~[0].matchExpressions[0]: "values: [a]}]}]}}": missing field `operator` at line 2, column 86
 [{matchExpressions: [{key: a b, operator: Exists}]}] => ~[0]: {"matchExpressions":[{"key":"a b","operator":"Exists","values":[]}],"matchLabels":{}}: VALID
 [{matchExpressions: [{operator: Exists}]}] => ~[0]: {"matchExpressions":[{"key":"","operator":"Exists","values":[]}],"matchLabels":{}}: VALID
 [{matchLabels: {role: 'b c'}}] => ~[0]: {"matchExpressions":[],"matchLabels":{"role":"b c"}}: VALID
@@ -138,14 +138,13 @@ fn a_selector_that_comes_out_empty_is_a_warning() {
     }
 }
 
-/// A null selects nothing; it is no empty selector.
 #[test]
-fn a_selector_that_is_null_selects_nothing() {
+fn a_selector_that_is_null_is_no_empty_one() {
     let Loaded { config, warnings } = parse(&text("", "[null, {matchLabels: {a: b}}]"));
     assert_eq!(warnings, [""; 0]);
-    let is_nothing = config.services[0]
-        .selectors
-        .iter()
-        .map(Selector::is_nothing);
-    assert_eq!(is_nothing.collect::<Vec<_>>(), [true, false]);
+    let selectors = &config.services["api"].pod_selectors;
+    assert_eq!(
+        [selectors[0].is_none(), selectors[1].is_none()],
+        [true, false]
+    );
 }

@@ -1,25 +1,15 @@
-use std::time::Duration;
-
-use weeder_core::config::Service;
-
 use super::*;
 
 /// The ready endpoints of a slice of this Service, if any is configured.
 fn ready(service: &str, endpoints: &str) -> Option<String> {
-    let config = Config {
-        watch_duration: Duration::from_secs(1),
-        services: vec![Service {
-            name: "kube-apiserver".into(),
-            selectors: Vec::new(),
-        }],
-        max_deletions_per_owner: None,
-    };
+    let services = r#"{"kube-apiserver": {"podSelectors": []}}"#;
+    let services: Services = serde_json::from_str(services).expect("Services");
     let slice = format!(
         r#"{{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": null,
             "metadata": {{"name": "s", "namespace": "n", "labels": {service}}}, "endpoints": {endpoints}}}"#
     );
     let slice: PrunedSlice = serde_json::from_str(&slice).expect("a slice");
-    let ready = slice.pruned(&config)?.ready;
+    let ready = slice.pruned(&services)?.ready;
     Some(Vec::from_iter(ready).join(" and "))
 }
 

@@ -4,8 +4,8 @@
 {{- end }}
 
 {{/*
-What is given, with the defaults where it is null or absent, in every map of it. A default label, request or limit stays away once
-the map that it is in is given, so that a null takes it out.
+What is given, with the defaults where it is null or absent, in every map of it. A default label, request, limit or part of a
+security context stays away once the map that it is in is given, so that a null takes it out.
 */}}
 {{- define "dependency-watchdog.filled" -}}
 {{- $filled := .given | toYaml | fromYaml }}
@@ -18,7 +18,7 @@ the map that it is in is given, so that a null takes it out.
 {{- $value := index $.values $key }}
 {{- $default := index $.defaults $key }}
 {{- if kindIs "map" $value }}
-{{- $free := has $key (list "labels" "dashboardLabels" "resources") }}
+{{- $free := has $key (list "labels" "dashboardLabels" "resources" "podSecurityContext" "securityContext") }}
 {{- include "dependency-watchdog.fill" (dict "values" $value "defaults" (ternary (dict) $default $free | default dict)) }}
 {{- else if not (kindIs "invalid" $value) }}
 {{- else if kindIs "invalid" $default }}

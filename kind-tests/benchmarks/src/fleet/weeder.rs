@@ -107,8 +107,7 @@ pub async fn run(bed: &'static Testbed, options: WeederOptions) -> Result<()> {
         "weeder",
         format!("{shoots} control planes: {pods} pods, {slices} EndpointSlices on a real seed"),
     );
-    // The weeder has no use for etcd's pods.
-    let pages = (pods - shoots).div_ceil(PAGE) + slices.div_ceil(PAGE);
+    let pages = pods.div_ceil(PAGE) + slices.div_ceil(PAGE);
     let requests = asked.iter().filter(|asked| asked.resource != "leases");
     report.at_most(
         &format!("requests in the first {seconds} s, without the election's"),

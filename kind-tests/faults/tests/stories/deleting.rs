@@ -1,15 +1,18 @@
 //! The election before a DELETE of the weeder.
 
 use std::future::ready;
+use std::time::Duration;
 
 use anyhow::Result;
-use common::leader_election::Election;
+use common::events::Events;
+use common::flags::LeaderElection;
+use common::leader_election::{Election, LeaderElector};
 use common::metrics::RequestCounter;
 use common::seed_client::{self, KubeconfigChoice};
 use common::transport::Dialer;
 use common::view::Key;
 use faults::script::told;
-use weeder::delete::{DeleteResult, delete};
+use weeder::delete::{Settled, delete};
 use weeder_core::deletion::Deletion;
 use weeder_core::window::OpenReason;
 
@@ -36,11 +39,20 @@ fn nothing_is_sent_without_leadership() -> Result<()> {
         };
         let requests = script.life.world.seed.requests();
         let before = requests.total();
+        let settings = LeaderElection {
+            enabled: true,
+            namespace: "garden".to_owned(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        };
+        let (_, election) =
+            LeaderElector::new(client.clone(), settings, "l", "one", Events::none());
+        let result = delete(client.clone(), &election, &deletion).await;
+        assert_eq!(result, Ok(Settled::NotLeading));
         let result = delete(client, &Election::DryRun, &deletion).await;
-        assert_eq!(
-            (result, requests.total()),
-            (DeleteResult::NotLeading, before)
-        );
+        assert_eq!(result, Ok(Settled::DryRun));
+        assert_eq!(requests.total(), before);
         Ok(())
     })
 }

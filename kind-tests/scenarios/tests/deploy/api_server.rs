@@ -7,7 +7,7 @@ use testbed::objects::{get, items};
 use testbed::{KubeApi, eventually, scenario};
 
 use crate::cluster::{dry_run, furnish, pod};
-use crate::tools::{chart, overlay, overlays};
+use crate::tools::{chart, customized, overlay, overlays};
 
 /// Fails unless an object is refused in words that hold this one.
 async fn refused(api: &KubeApi, object: &Value, word: &str) -> Result<()> {
@@ -22,8 +22,15 @@ fn api_server_takes_every_object() -> Result<()> {
         let plane = bed.start_control_plane("deploy").await?;
         let api = plane.api();
         furnish(api).await?;
+        let no_ids =
+            "{resources: [OURS/overlays/plain], components: [OURS/components/no-user-ids]}";
+        let mut installations = vec![("no-user-ids".to_owned(), customized(no_ids)?)];
         for name in overlays()? {
-            for (key, object) in &overlay(&name)? {
+            let objects = overlay(&name)?;
+            installations.push((name, objects));
+        }
+        for (name, objects) in &installations {
+            for (key, object) in objects {
                 dry_run(api, object)
                     .await
                     .with_context(|| format!("{name}: {key}"))?;

@@ -4,15 +4,42 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use testbed::objects::items;
 
+use crate::repository;
 use crate::tools::shell;
+
+/// Systems and architectures, as Go names them, that the plugin is for.
+const PLATFORMS: [&str; 4] = ["linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64"];
+
+#[test]
+fn workflow_builds_each_program_of_the_plugin() -> Result<()> {
+    let workflow = repository::text(".github/workflows/release.yml")?;
+    let workflow: Value = serde_saphyr::from_str(&workflow)?;
+    let jobs = workflow["jobs"].as_object().context("no jobs")?;
+    let mut built = Vec::new();
+    for job in jobs.values() {
+        for row in items(&job["strategy"]["matrix"]["include"]) {
+            let architecture = row["architecture"].as_str().context("no architecture")?;
+            let makes = |system: &&str| {
+                let program = format!("out/dependency-watchdog-{system}-$ARCHITECTURE");
+                job["steps"].to_string().contains(&program)
+            };
+            let systems = ["linux", "darwin"].into_iter().filter(makes);
+            built.extend(systems.map(|system| format!("{system}-{architecture}")));
+        }
+    }
+    assert_eq!(built, PLATFORMS);
+    Ok(())
+}
 
 #[test]
 fn release_is_a_kubectl_plugin() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let variables = [("OUT", folder.path().to_str().context("UTF-8")?)];
+    let out = folder.path().to_str().context("UTF-8")?;
+    let platforms = PLATFORMS.join(" ");
+    let variables = [("OUT", out), ("PLATFORMS", &platforms)];
     // The same programs make the same archives.
-    let pack = "for architecture in amd64 arm64; do
-            printf '#!/bin/sh\necho %s\n' $architecture >\"$OUT/dependency-watchdog-linux-$architecture\"
+    let pack = "for platform in $PLATFORMS; do
+            printf '#!/bin/sh\necho %s\n' $platform >\"$OUT/dependency-watchdog-$platform\"
         done
         deploy/release krew \"$OUT\" https://git.example.org/dwd
         cp \"$OUT/dependency-watchdog.krew.yaml\" \"$WORK\"
@@ -23,7 +50,7 @@ fn release_is_a_kubectl_plugin() -> Result<()> {
     let version = concat!("v", env!("CARGO_PKG_VERSION"));
     assert_eq!(plugin["spec"]["version"], version);
     let release = format!("https://git.example.org/dwd/releases/download/{version}/");
-    let mut architectures = Vec::new();
+    let mut packed = Vec::new();
     for platform in items(&plugin["spec"]["platforms"]) {
         let text = |place: &str| {
             platform
@@ -45,10 +72,12 @@ fn release_is_a_kubectl_plugin() -> Result<()> {
             ("BIN", program),
         ];
         let printed = shell(unpack, &variables)?;
-        assert_eq!(printed.trim(), text("/selector/matchLabels/arch")?);
-        architectures.push(printed);
+        let system = text("/selector/matchLabels/os")?;
+        let architecture = text("/selector/matchLabels/arch")?;
+        assert_eq!(printed.trim(), format!("{system}-{architecture}"));
+        packed.push(printed.trim().to_owned());
     }
-    assert_eq!(architectures, ["amd64\n", "arm64\n"]);
+    assert_eq!(packed, PLATFORMS);
     Ok(())
 }
 

@@ -61,8 +61,10 @@ fn null_is_the_default() -> Result<()> {
         } else {
             &defaults
         };
-        // Of the requests and limits a null takes one out.
-        let is_free = place.contains("/resources/");
+        // Of requests, limits and security contexts a null takes one out.
+        let is_free = ["/resources/", "ecurityContext/"]
+            .iter()
+            .any(|free| place.contains(free));
         ensure!(
             is_free || rendered == *expected,
             "{place}: a null is not the default"

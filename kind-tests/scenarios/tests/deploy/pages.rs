@@ -118,6 +118,15 @@ heal
 page MemoryUnusable 2
 up THREE
 
+# Whoever applies another number of replicas than the watchdog has restored finds the field to be its, and takes it back.
+$ echo '
+    {apiVersion: apps/v1, kind: Deployment, metadata: {name: kube-controller-manager, namespace: NAMESPACE}, spec: {replicas: 3}}
+    ' | tee controller.yaml
+$ kubectl apply --server-side --field-manager=MANAGER -f controller.yaml 2>&1 | grep 'conflict with "dependency-watchdog"'
+page docs/swap-image 1
+up kube-controller-manager=3
+$ kubectl -n NAMESPACE scale deployment kube-controller-manager --replicas=2
+
 # An outage in which the shoot is hibernated, and a controller that the config no longer names.
 cut
 down THREE
@@ -231,7 +240,7 @@ const ELSEWHERE: [(&str, &str, &str); 6] = [
     ("docs/releases", "", "a release"),
     (
         "docs/swap-image",
-        "kubectl apply ",
+        "kubectl apply -k ",
         "objects that another test admits",
     ),
     ("docs/try-locally", "", "Gardener's local setup"),

@@ -27,13 +27,19 @@ fn of_kind<'a>(objects: &'a Manifests, kind: &'a str) -> impl Iterator<Item = &'
 
 #[test]
 fn chart_renders_what_overlays_do() -> Result<()> {
-    let class =
-        "{resources: [OURS/overlays/plain], components: [OURS/components/no-priority-class]}";
+    let with = |component: &str| {
+        let component = format!("OURS/components/{component}");
+        customized(&format!(
+            "{{resources: [OURS/overlays/plain], components: [{component}]}}"
+        ))
+    };
+    let no_ids = "podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}";
     for (values, overlay) in [
         ("", overlay("plain")),
         ("monitoring: {enabled: true}", overlay("monitoring")),
         (EVERYTHING, overlay("everything")),
-        ("priorityClassName: ''", customized(class)),
+        ("priorityClassName: ''", with("no-priority-class")),
+        (no_ids, with("no-user-ids")),
     ] {
         same(&chart(values)?, &overlay?).context(values)?;
     }
@@ -53,6 +59,34 @@ fn package_renders_what_the_folder_does() -> Result<()> {
     let values =
         format!("{EVERYTHING}image: {{repository: example.org/watchdog, digest: '{digest}'}}");
     same(&objects::read(&packaged)?, &chart(&values)?)
+}
+
+/// An object as Flux applies it where a Kustomization substitutes variables, none of which is ours.
+fn substituted_by_flux(object: &Value) -> Result<Value> {
+    let annotations = &object["metadata"]["annotations"];
+    if annotations["kustomize.toolkit.fluxcd.io/substitute"] == "disabled" {
+        return Ok(object.clone());
+    }
+    let text = object.to_string();
+    let mut parts = text.split("${");
+    let mut substituted = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.split_once('}').map_or("", |(_, rest)| rest);
+        substituted.push_str(rest);
+    }
+    Ok(serde_json::from_str(&substituted)?)
+}
+
+#[test]
+fn flux_substitutes_nothing() -> Result<()> {
+    let mut rendered = vec![chart(EVERYTHING)?];
+    for overlay_name in overlays()? {
+        rendered.push(overlay(&overlay_name)?);
+    }
+    for (key, object) in rendered.iter().flatten() {
+        ensure!(substituted_by_flux(object)? == *object, "{key}");
+    }
+    Ok(())
 }
 
 /// What an agent's Deployment says. Every failure of a probe, at the start too, is an Event of kind

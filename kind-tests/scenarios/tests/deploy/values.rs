@@ -19,6 +19,9 @@ const TAKEN_OVER: &str = "
   Deployment watchdog-prober pod/nodeSelector: {pool: p}
   Deployment watchdog-weeder pod/tolerations: [{operator: Exists}]
   Deployment watchdog-weeder pod/priorityClassName: null
+- values: {podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null, supplementalGroups: [7]}, securityContext: {capabilities: null}}
+  Deployment watchdog-prober pod/securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}, supplementalGroups: [7]}
+  Deployment watchdog-weeder container/securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true}
 - values: {prober: {extraArgs: [--dry-run], logLevel: debug}}
   Deployment watchdog-prober container/command/5: --zap-log-level=debug
   Deployment watchdog-prober container/command/7: --dry-run
@@ -29,6 +32,7 @@ const TAKEN_OVER: &str = "
 - values: {networkPolicy: {}}
   NetworkPolicy watchdog-prober spec/ingress/1: null
   NetworkPolicy watchdog-weeder spec/ingress/1: null
+  NetworkPolicy watchdog-prober spec/egress/0/ports/2: {port: 5353, protocol: UDP}
 - values: {networkPolicy: {statusFrom: [{ipBlock: {cidr: 192.0.2.0/24}}]}}
   NetworkPolicy watchdog-prober spec/ingress/1/from: [{ipBlock: {cidr: 192.0.2.0/24}}]
   NetworkPolicy watchdog-prober spec/ingress/1/ports/0/port: 9644
@@ -120,6 +124,8 @@ replicas: replicas: -1
 digest: image: {digest: 'sha256:abc'}
 repository: image: {repository: ''}
 pullPolicy: image: {pullPolicy: Sometimes}
+runAsUser: podSecurityContext: {runAsUser: nobody}
+capabilities: securityContext: {capabilities: [ALL]}
 logLevel: prober: {logLevel: warn}
 extraArgs: weeder: {extraArgs: [zap-devel]}
 nodeLeaseFailureFraction: prober: {config: {nodeLeaseFailureFraction: 1.5}}

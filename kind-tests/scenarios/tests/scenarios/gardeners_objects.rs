@@ -62,7 +62,7 @@ pub fn beyond(objects: &Manifests, asked: &[Asked]) -> Result<Vec<String>> {
 }
 
 /// What Kubernetes' own roles allow to everybody; docs/swap-image.md names it.
-pub const GRANTED_TO_ALL: [&str; 1] = ["create selfsubjectaccessreviews"];
+const GRANTED_TO_ALL: [&str; 1] = ["create selfsubjectaccessreviews"];
 
 /// The prober's successful PATCHes of a shoot's Deployments so far, by name. It may write in no other
 /// way.

@@ -197,7 +197,8 @@ impl Shoot {
         times.extend(again.map(|again| (again, Reason::Undone)));
         let counting = times.into_iter().filter(|(_, reason)| reason.counts());
         let (due, reason) = counting.max().unwrap_or((Moment::START, Reason::Order));
-        if direction == Direction::Down && !env.goes_first() && !self.stands_in() {
+        let is_leaders = direction == Direction::Down && !env.goes_first() && !self.stands_in();
+        if is_leaders && Reason::Leader.counts() {
             let patience = due + evidence.finding.grace.scaled(PATIENCE);
             let silent = env.leader_silent_from.map(|silent| silent.max(due));
             let due = silent.map_or(patience, |silent| patience.min(silent));
@@ -270,7 +271,11 @@ impl Shoot {
         };
         let oldest = wanted.max(now - longest);
         if evidence.completed < oldest && Reason::Answer.counts() {
-            let reason = if wanted < oldest { Reason::Answer } else { reason };
+            let reason = if wanted < oldest {
+                Reason::Answer
+            } else {
+                reason
+            };
             return Err(Waits::for_answer(reason, oldest, lapses));
         }
         Ok(())

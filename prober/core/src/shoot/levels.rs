@@ -106,13 +106,7 @@ impl Shoot {
     }
 
     /// Up: it is ready, or was written 5 s ago; or it fails for as long as its timeout.
-    fn comes_back(
-        &self,
-        id: DependentId,
-        goal: Goal,
-        env: &Environment<'_>,
-        now: Moment,
-    ) -> Wait {
+    fn comes_back(&self, id: DependentId, goal: Goal, env: &Environment<'_>, now: Moment) -> Wait {
         let known = &self.dependents[id];
         let (end, report) = match self.plan(id, goal, env) {
             Ok(None) => {

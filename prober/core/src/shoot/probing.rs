@@ -170,10 +170,7 @@ impl Shoot {
         // A leader probes soon while anything is held down.
         let recovers = env.goes_first() && self.holds_down();
         let mut interval = scaled(span(env.config.probe_interval), stretch);
-        let mut gap = scaled(
-            grace.longest_gap().max(SHORTEST_GAP),
-            1.0 - probe.early(),
-        );
+        let mut gap = scaled(grace.longest_gap().max(SHORTEST_GAP), 1.0 - probe.early());
         if recovers {
             gap = gap.min(grace.recovery_gap());
         }

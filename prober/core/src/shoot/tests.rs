@@ -15,12 +15,14 @@ mod standby;
 mod start;
 mod story;
 mod suspended;
+mod switched_off;
 mod timeline;
 mod unscalable;
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use strum::VariantArray;
 
 use self::story::{begin, tell};
 use super::*;

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{
-    Action, Direction, Environment, Goal, Order, Output, Reason, Report, Shoot, Waits,
-};
+use super::{Action, Direction, Environment, Goal, Order, Output, Reason, Report, Shoot, Waits};
 use crate::config::DependentId;
 use crate::dependent::{Sent, UNDONE_OFTEN};
 use crate::moment::Moment;
@@ -93,7 +91,11 @@ impl Shoot {
         }
         let decision = self.decide(id, plan.is_ok(), direction, env, out.now);
         let is_soon = |waits: Waits| {
-            let Waits { reason, answer, until } = waits;
+            let Waits {
+                reason,
+                answer,
+                until,
+            } = waits;
             let is_blocked = answer.is_none() && until.is_none() && reason != Reason::Order;
             !is_blocked && !matches!(reason, Reason::Undone | Reason::Backoff)
         };
@@ -167,7 +169,8 @@ impl Shoot {
     ) {
         let known = &mut self.dependents[id];
         let (before, after) = (change.base.replicas, change.replicas());
-        let is_known = |known: PlannedWrite| (known.base.replicas, known.replicas()) == (before, after);
+        let is_known =
+            |known: PlannedWrite| (known.base.replicas, known.replicas()) == (before, after);
         if !known.intended.replace(change).is_some_and(is_known) {
             out.report(Report::WouldWrite(id, direction, before, after));
         }
@@ -220,7 +223,10 @@ impl Shoot {
         let known = &mut self.dependents[id];
         known.failures = 0;
         // The verdict may have turned meanwhile.
-        if self.course.is_some_and(|course| course.direction == sent.direction) {
+        if self
+            .course
+            .is_some_and(|course| course.direction == sent.direction)
+        {
             known.made(out.now);
             if known.repeats == UNDONE_OFTEN {
                 out.report(Report::KeepsChanging(id));

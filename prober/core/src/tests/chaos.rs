@@ -17,7 +17,7 @@ use super::life::{Life, Plan, Seconds, each, lives, name, variable};
 
 /// Writes of all rows together to 0 in a scaling that is held only for want of proof, though most leases
 /// are valid (D-73), until a cure.
-const KNOWN_IN_A_HOLD: usize = 1;
+const KNOWN_IN_A_HOLD: usize = 15;
 
 /// The rows, and the number of lives in which something is known to be wrong.
 fn rows() -> impl Iterator<Item = (&'static str, usize)> {
@@ -59,7 +59,7 @@ fn random_lives_write_nothing_wrong() {
             let life = live(row, seed);
             in_a_hold += life.in_a_hold;
             wrong += usize::from(!life.wrong.is_empty());
-            if !life.wrong.is_empty() && wrong <= known + 5 {
+            if !life.wrong.is_empty() && wrong == known + 1 {
                 println!("{} SEED={seed}", name(row));
                 show(&life);
             }

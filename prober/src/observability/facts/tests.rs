@@ -31,7 +31,7 @@ const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
     (r#""probed", "probe""#, r#""no_shoot", "no probe""#, Some(Tone::Warn), "no_shoot: its Cluster holds no shoot; a probe that ran before goes on"),
     (r#""overdue": false"#, r#""overdue": false, "failure": {"stage": "leases", "category": "timeout", "message": "no answer", "failedProbes": 2, "since": "2026-01-02T03:00:00Z"}"#, Some(Tone::Warn), "probes fail (timeout at leases), so nothing is concluded: no answer, 2 in a row since 2026-01-02 03:00:00 UTC"),
     (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due for 1m 0s"),
-    (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: the first check is not over; the prober neither probes nor writes it"),
+    (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober neither probes nor writes it"),
     (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Bad), "being restored"),
     ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d, 2 of 2 ready: not protected"),
 ];

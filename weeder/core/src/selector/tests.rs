@@ -1,26 +1,10 @@
+use kube_core::{Expression, SelectorExt};
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::{Config, Dependants};
 
-/// Whether labels fulfil an expression, word for word from Kubernetes' documentation.
-fn holds(expression: &Expression, labels: &Labels) -> bool {
-    match expression {
-        Expression::In(key, values) => labels.get(key).is_some_and(|label| values.contains(label)),
-        Expression::NotIn(key, values) => {
-            labels.get(key).is_none_or(|label| !values.contains(label))
-        }
-        Expression::Exists(key) => labels.contains_key(key),
-        Expression::DoesNotExist(key) => !labels.contains_key(key),
-        other => panic!("{other} is never written"),
-    }
-}
-
-fn selects(expressions: &[Expression], labels: &Labels) -> bool {
-    let mut all = expressions.iter();
-    all.all(|expression| holds(expression, labels))
-}
-
-/// Reads a `labelSelector`.
+/// Reads a `labelSelector` into kube's expressions, which know what it means.
 fn read(text: &str) -> Vec<Expression> {
     let mut is_listing = false;
     let parts = text.split(|c| {
@@ -50,78 +34,105 @@ fn read(text: &str) -> Vec<Expression> {
         .collect()
 }
 
+fn selects(text: &str, labels: &Labels) -> bool {
+    let mut all = read(text).into_iter();
+    all.all(|expression| expression.matches(labels))
+}
+
 fn selector(text: &str) -> Selector {
-    Selector::all_of(read(text))
+    let requirement = |expression| {
+        let (key, operator, values) = match expression {
+            Expression::In(key, values) => (key, Operator::In, values),
+            Expression::NotIn(key, values) => (key, Operator::NotIn, values),
+            Expression::Exists(key) => (key, Operator::Exists, BTreeSet::new()),
+            Expression::DoesNotExist(key) => (key, Operator::DoesNotExist, BTreeSet::new()),
+            other => panic!("{other} is never written"),
+        };
+        Requirement {
+            key,
+            operator,
+            values,
+        }
+    };
+    Selector {
+        match_expressions: read(text).into_iter().map(requirement).collect(),
+        ..Selector::default()
+    }
+}
+
+/// A `labelSelector` for these requirements.
+fn asked(requirements: &[Requirement]) -> String {
+    let parts: Vec<_> = requirements.iter().map(ToString::to_string).collect();
+    parts.join(",")
+}
+
+/// What the API server is asked for by Services with one selector each; nothing for a null.
+fn common(selectors: &[Option<Selector>]) -> Option<String> {
+    let mut config: Config = serde_json::from_str("{}").expect("defaults");
+    for (number, selector) in selectors.iter().enumerate() {
+        let pod_selectors = vec![selector.clone()];
+        let name = number.to_string().into();
+        config.services.insert(name, Dependants { pod_selectors });
+    }
+    Some(asked(&config.common_requirements()?))
 }
 
 #[test]
 fn common_part_goes_to_the_api_server() {
-    for (one, other, common) in [
+    for (one, other, expected) in [
         (
             "gardener.cloud/role in (controlplane),role in (apiserver)",
-            "gardener.cloud/role in (controlplane),role notin (main,apiserver)",
-            "gardener.cloud/role in (controlplane),role notin (main)",
+            "gardener.cloud/role in (controlplane),role notin (apiserver,main)",
+            "gardener.cloud/role in (controlplane)",
         ),
-        ("k notin (a,b)", "k notin (b,c)", "k notin (b)"),
+        ("k notin (a,b)", "k notin (b,a)", "k notin (a,b)"),
+        ("k notin (a)", "k notin (a,b)", ""),
         ("k", "!k", ""),
-        ("!k", "!k,l", "!k"),
-        ("k", "k notin (a),k", "k"),
-        ("k notin (a,b),k", "k in (b)", "k,k notin (a)"),
-        ("k in (b)", "k in (a)", "k in (a,b)"),
-        // No expression matches an absent label as well as certain values.
-        ("k in (a),l", "!k,l", "l"),
+        ("!k", "l,!k", "!k"),
+        ("k in (b)", "", ""),
     ] {
-        let common_part = Selector::common(&[selector(one), selector(other)]);
-        assert_eq!(common_part.to_string(), common, "{one}; {other}");
+        let both = [Some(selector(one)), Some(selector(other))];
+        assert_eq!(common(&both).as_deref(), Some(expected), "{one}; {other}");
     }
-}
-
-#[test]
-fn everything_and_nothing_are_selected() {
-    assert!(selector("").is_everything() && selector("").matches(&Labels::new()));
-    for nothing in [
-        Selector::nothing(),
-        selector("k in (a),k in (b)"),
-        selector("k,!k"),
-        Selector::common([]),
-    ] {
-        assert!(nothing.is_nothing() && !nothing.is_everything());
-        assert!(!nothing.matches(&Labels::new()));
-        assert!(Selector::common([&nothing]).is_nothing());
-        assert_eq!(Selector::common([&nothing, &selector("k")]), selector("k"));
-    }
-}
-
-#[test]
-fn labels_are_those_of_an_api_server() {
-    let long = |text: &str| {
-        text.replace("LONG", &"a".repeat(63))
-            .replace("PREFIX", &"a".repeat(253))
+    let labels = Selector {
+        match_labels: Labels::from([("k".to_owned(), "a".to_owned())]),
+        ..selector("l")
     };
-    for key in long("app example.org/app a A_b-c.d LONG PREFIX/a").split(' ') {
-        assert!(is_label_key(key), "{key}");
-    }
-    let wrong = "/app example.org/ Example.org/app a/b/c -a a- ä x..y/a -x/a x-/a LONGa PREFIXa/a";
-    for key in long(wrong).split(' ').chain(["", "a b"]) {
-        assert!(!is_label_key(key), "{key}");
-    }
-    for value in long("a A.b_c-9 LONG").split(' ').chain([""]) {
-        assert!(is_label_value(value), "{value}");
-    }
-    for value in long("- a. _a ä LONGa").split(' ').chain(["b c"]) {
-        assert!(!is_label_value(value), "{value}");
-    }
+    let both = [Some(labels), Some(selector("k in (a),m"))];
+    assert_eq!(common(&both).as_deref(), Some("k in (a)"));
 }
 
-fn any_selector() -> impl Strategy<Value = Vec<Expression>> {
+/// Nothing has to be asked for then; it is no empty selector.
+#[test]
+fn null_selects_nothing() {
+    assert_eq!(common(&[]), None);
+    assert_eq!(common(&[None, None]), None);
+    let some = Some(selector("k"));
+    assert_eq!(common(&[None, some.clone()]).as_deref(), Some("k"));
+    assert_eq!(common(&[some, Some(selector(""))]).as_deref(), Some(""));
+    assert!(selector("").matches(&Labels::new()));
+}
+
+fn any_selector() -> impl Strategy<Value = Selector> {
+    let operators = [
+        Operator::In,
+        Operator::NotIn,
+        Operator::Exists,
+        Operator::DoesNotExist,
+    ];
     let values = prop::collection::btree_set("[abc]?", 1..3);
-    let expression = ("[kl]", values, 0..4).prop_map(|(key, values, operator)| match operator {
-        0 => Expression::In(key, values),
-        1 => Expression::NotIn(key, values),
-        2 => Expression::Exists(key),
-        _ => Expression::DoesNotExist(key),
+    let operator = prop::sample::select(operators.to_vec());
+    let requirement = ("[kl]", values, operator).prop_map(|(key, values, operator)| Requirement {
+        key,
+        operator,
+        values,
     });
-    prop::collection::vec(expression, 0..4)
+    let labels = prop::collection::btree_map("[kl]", "[abc]", 0..2);
+    let requirements = prop::collection::vec(requirement, 0..4);
+    (labels, requirements).prop_map(|(match_labels, match_expressions)| Selector {
+        match_labels,
+        match_expressions,
+    })
 }
 
 /// Every combination of two keys, each absent, with a value in use, or with another one.
@@ -150,17 +161,13 @@ fn all_labels() -> impl Iterator<Item = Labels> {
 proptest! {
     #[test]
     fn selectors_mean_what_they_say(all in prop::collection::vec(any_selector(), 1..4)) {
-        let kept: Vec<_> = all.iter().cloned().map(Selector::all_of).collect();
-        let common = Selector::common(&kept);
-        let asked = read(&common.to_string());
+        let common = common(&all.iter().cloned().map(Some).collect::<Vec<_>>()).expect("selectors");
         for labels in all_labels() {
-            for (expressions, kept) in all.iter().zip(&kept) {
-                let is_selected = selects(expressions, &labels);
-                prop_assert_eq!(kept.matches(&labels), is_selected, "{} {:?}", kept, labels);
-                let is_asked_for = selects(&read(&kept.to_string()), &labels);
-                prop_assert!(kept.is_nothing() || is_asked_for == is_selected, "{} {:?}", kept, labels);
-                let is_common = common.matches(&labels) && selects(&asked, &labels);
-                prop_assert!(!is_selected || is_common, "{} {:?}", common, labels);
+            for selector in &all {
+                let text = asked(&selector.requirements());
+                let is_selected = selects(&text, &labels);
+                prop_assert_eq!(selector.matches(&labels), is_selected, "{} {:?}", text, labels);
+                prop_assert!(!is_selected || selects(&common, &labels), "{} {:?}", common, labels);
             }
         }
     }

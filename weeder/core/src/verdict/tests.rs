@@ -1,9 +1,7 @@
 use chrono::{DateTime, TimeDelta};
-use kube_core::Expression;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::selector::Selector;
 
 /// A pod in words: `POLICY [PHASE] [sandbox STATUS]: CONTAINER, ... [| PART FIELD JSON]`, where a
 /// container is `[init|sidecar] NAME[=POLICY]` and `runs`, `is lost`, `waits REASON` or
@@ -83,22 +81,15 @@ fn state(words: &[&str]) -> (Value, i64) {
 
 /// Judges a pod by Services whose dependent pods are of certain roles.
 fn judged(pod: &Value) -> Option<DeletionCandidate> {
-    let is = |label: &str, value: &str| Expression::In(label.to_owned(), [value.to_owned()].into());
-    let others = ["apiserver", "main"].map(str::to_owned);
-    let others = Expression::NotIn("role".to_owned(), others.into());
-    let services = [
-        ("etcd", vec![is("role", "apiserver")]),
-        ("api", vec![others, is("both", "yes")]),
-        ("more", vec![is("a", "b")]),
-    ];
-    let services = services.map(|(name, selectors)| Service {
-        name: name.into(),
-        selectors: selectors
-            .into_iter()
-            .map(|any| Selector::all_of([any]))
-            .chain([Selector::nothing()])
-            .collect(),
+    let services = json!({
+        "etcd": {"podSelectors": [{"matchLabels": {"role": "apiserver"}}, null]},
+        "api": {"podSelectors": [
+            {"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["apiserver", "main"]}]},
+            {"matchLabels": {"both": "yes"}},
+        ]},
+        "more": {"podSelectors": [{"matchLabels": {"a": "b"}}]},
     });
+    let services: Services = serde_json::from_value(services).expect("Services");
     let [metadata, spec, status] = ["metadata", "spec", "status"].map(|part| pod[part].clone());
     judge(
         &serde_json::from_value(metadata).expect("metadata"),
@@ -153,7 +144,7 @@ fn crash_looping_pod_may_be_deleted() {
         r#"
 Always: fine runs, c waits CrashLoopBackOff | metadata labels {"role": "apiserver"} -> pod 7 of owner, reported for etcd
 Always: c waits CrashLoopBackOff | metadata labels {"role": "scheduler"} -> pod 7 of owner, reported for api
-Always: c waits CrashLoopBackOff | metadata labels {"role": "apiserver", "both": "yes"} -> pod 7 of owner, reported for etcd api
+Always: c waits CrashLoopBackOff | metadata labels {"role": "apiserver", "both": "yes"} -> pod 7 of owner, reported for api etcd
 Always: c waits CrashLoopBackOff | metadata labels {"role": "main", "a": "c"} -> spared
 Always: c waits CrashLoopBackOff | metadata labels {"role": "main", "a": "b"} -> pod 7 of owner, reported for more
 Always: c waits CrashLoopBackOff | metadata labels null -> pod 7 of owner, reported for api

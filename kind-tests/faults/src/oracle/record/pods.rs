@@ -20,8 +20,6 @@ pub const SERVICES: [(&str, &str); 2] = [
 ];
 /// What a watch may be late by, and a DELETE that was under way.
 const WAY: Duration = Duration::from_secs(2);
-/// A first window opens up to a tenth of its length late.
-const SPREAD: Duration = Duration::from_millis(1200);
 /// A crash-looping pod whose Service has recovered is deleted within this time: at once, or after
 /// the 4 s for which it must have been terminated, and 4 s for a busy machine.
 const DELETED_WITHIN: Duration = Duration::from_secs(8);
@@ -106,11 +104,7 @@ impl ControlPlanePods {
         let (ready, since) = self.services[service];
         // A weeder that starts opens its first windows when it leads, which may be that much later.
         let opened = since.max(disturbances.weeder_started + HAND_OVER);
-        let until = if ready {
-            opened + WINDOW + SPREAD
-        } else {
-            since
-        };
+        let until = if ready { opened + WINDOW } else { since };
         if now <= until + WAY + disturbances.leeway {
             return Ok(());
         }

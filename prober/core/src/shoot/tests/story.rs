@@ -1,7 +1,7 @@
 //! Timelines as text: a shoot, what happens to it and when, and what comes of it.
 //!
 //! ```text
-//! outage, standby; 10 mcm raised; 20 nodes back, paused; 170     1.5 mcm 0, 1.5 kcm 0; verified: 0
+//! outage, standby; 10 mcm raised; 20 nodes back, paused; 170     1.5 mcm 0, 1.5 kcm 0; probes: 0
 //! '- begins so     '- at this time, to be noticed by the next     '- writes   '- anything else
 //! 6 to 69 by 1 mcm raised: each second
 //! ```

@@ -303,7 +303,8 @@ impl Timeline {
                 let refusal = match () {
                     () if is_standbys && self.seed.disagrees => {
                         // It is not sent.
-                        self.log.retain(|(_, said, _)| *said != Action::Write(order.clone()));
+                        self.log
+                            .retain(|(_, said, _)| *said != Action::Write(order.clone()));
                         Refusal::Unverified(String::new())
                     }
                     () if self.seed.refused.contains(&id) => Refusal::NotLeading,

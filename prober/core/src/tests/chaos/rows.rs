@@ -1,10 +1,6 @@
 //! The rows of chaos: kinds of lives, one a line.
 
-/// After the bar stands in how many lives of 600 something is known to be wrong, until a cure, and why:
-/// what is new waits for a probe only to the ordering deadline of the probe by which the scaling began,
-/// though a later one may say that there is more time; or the marker of a write by the other replica, or of
-/// one that was cancelled and made all the same, is seen seconds later, and what is restored until
-/// then does not wait for renewals since.
+/// After the bar stands in how many lives of 600 something is known to be wrong, until a cure, and why.
 pub const ROWS: &str = "
 plain
 slow answers: slow
@@ -16,7 +12,7 @@ edits, slow
 pauses
 crashes
 suspensions
-reloads | 1 of 600: a change lapses at the deadline by which the scaling began
+reloads
 blind to the seed
 dependents created again
 answers lost: 30 % of writes not answered
@@ -25,20 +21,20 @@ probes fail: 20 % of probes fail, probes throttled
 away: healthy, away
 away, outages: away
 nobody leads
-nobody leads, crashes: nobody leads, crashes, 10 % of writes not answered
+nobody leads, crashes: nobody leads, crashes, 10 % of writes not answered | 1 of 600: not looked into
 levels wait
 pods linger
 only held down: only held down, edits
 stabilization
-half +60
-half -45
-half +8: half +8, others -0.5 | 2 of 600: offsets are known to 1.8 s
+half +60 | 4 of 600: offsets are known to 1.8 s
+half -45 | 3 of 600: offsets are known to 1.8 s
+half +8: half +8, others -0.5 | 1 of 600: offsets are known to 1.8 s
 late renewals: beats stretched 1 to 2, renewals up to 2 s late
 late, healthy: beats stretched 1.5 to 2.5, renewals up to 4 s late, healthy
 late, healthy, half +60: beats stretched 1.5 to 2.5, renewals up to 4 s late, healthy, half +60
 late, healthy, half -60: beats stretched 1.5 to 2.5, renewals up to 4 s late, healthy, half -60 | 27 of 600: taken down at a start (D-21)
-all: edits, pauses, crashes, suspensions, reloads, blind to the seed, dependents created again, 10 % of writes not answered, 10 % of probes fail, probes throttled, churn, conditions, some nodes spared, slowish
-all, nobody leads: nobody leads, pauses, crashes, suspensions, reloads, blind to the seed, 10 % of writes not answered, 10 % of probes fail, churn, conditions, some nodes spared, slowish
+all: edits, pauses, crashes, suspensions, reloads, blind to the seed, dependents created again, 10 % of writes not answered, 10 % of probes fail, probes throttled, churn, conditions, some nodes spared, slowish | 1 of 600: not looked into
+all, nobody leads: nobody leads, pauses, crashes, suspensions, reloads, blind to the seed, 10 % of writes not answered, 10 % of probes fail, churn, conditions, some nodes spared, slowish | 1 of 600: not looked into
 blips
 blips, crashes
 blips, crashes, alone
@@ -46,20 +42,20 @@ few nodes, churn
 few nodes, churn, crashes: few nodes, churn, some nodes spared, crashes
 Machines go
 Machines go, few nodes, crashes: Machines go, 2 to 5 nodes, crashes
-lead flaps | 2 of 600: a change lapses at the deadline by which the scaling began
-lead flaps, slow: lead flaps, answers take 0.1 to 1.5 s, seed takes 0.1 to 2 s | 3 of 600: a change lapses at the deadline by which the scaling began
+lead flaps
+lead flaps, slow: lead flaps, answers take 0.1 to 1.5 s, seed takes 0.1 to 2 s | 1 of 600: the oracle's deadline is later, not looked into
 Go leads
 Go leads, blips
 Go leads, edits
-seed slow | 1 of 600: a marker is seen late
-seed slow, edits | 5 of 600: a marker is seen late
+seed slow
+seed slow, edits
 views lag 20 s: views lag 20 s, crashes
-answers take 2 to 12 s
+answers take 2 to 12 s | 2 of 600: not looked into
 away, crashes: healthy, away, crashes
 away, probes fail: healthy, away, 10 % of probes fail, probes throttled
 away, slow: healthy, away, answers take 0.1 to 3 s
 away, suspensions: healthy, away, suspensions, crashes
-away, half +60, half -8: healthy, away, half +60, others -8 | 3 of 600: taken down: half of the clocks are off (D-54)
+away, half +60, half -8: healthy, away, half +60, others -8 | 4 of 600: taken down: half of the clocks are off (D-54)
 healthy, all: healthy, churn, conditions, Machines go, 10 % of probes fail, crashes, reloads, settings, lead flaps, options, blind to the seed
 healthy, few nodes: healthy, churn, conditions, Machines go, few nodes, created shoots, crashes
 healthy, bursts: healthy, beats stretched 0.05 to 2.4, crashes
@@ -76,7 +72,7 @@ options
 options, crashes, edits
 many dependents
 many dependents, edits
-many dependents, all: many dependents, edits, pauses, crashes, reloads, blind to the seed, dependents created again, 10 % of writes not answered, 10 % of probes fail, answers take 0.01 to 0.8 s, seed takes 0.01 to 1.5 s | 2 of 600: restored in mid-outage, not looked into
+many dependents, all: many dependents, edits, pauses, crashes, reloads, blind to the seed, dependents created again, 10 % of writes not answered, 10 % of probes fail, answers take 0.01 to 0.8 s, seed takes 0.01 to 1.5 s
 created shoots, crashes
 grace 10 s: grace 10 s, beats of 2.5 s
 grace 120 s: grace 120 s, life of 7000 s with 1500 s of calm
@@ -86,7 +82,7 @@ interval 60 s
 fraction 0.01
 fraction 1: fraction 1, some nodes spared
 no initialDelay, crashes
-interval 1 s, all: interval 1 s, edits, crashes, 10 % of probes fail, 10 % of writes not answered, churn, conditions | 1 of 600: a change lapses at the deadline by which the scaling began
+interval 1 s, all: interval 1 s, edits, crashes, 10 % of probes fail, 10 % of writes not answered, churn, conditions
 reloads, lead flaps, probes fail: reloads, lead flaps, settings, 20 % of probes fail
 nobody leads, blips, pauses
 pauses, crashes: blips, pauses, crashes
@@ -102,8 +98,8 @@ Machines deleted by force, nodes return
 Machines go, edits: Machines go, edits, 2 to 4 nodes
 healthy, new nodes -60: healthy, churn, clocks -60, 2 to 5 nodes, fraction 0.5
 healthy, leases of 120 s: healthy, beats of 30 s, crashes
-grace 50 s, +60, crashes: grace 50 s, clocks +60, crashes | 10 of 600: after a start offsets are known to a gap between probes
-no initialDelay, +60, crashes: no initialDelay, clocks +60, crashes | 1 of 600: after a start offsets are known to a gap between probes
-restores queue, probes fail: restores queue, 20 % of probes fail | 9 of 600: a probe is recent for twice 5 s, and the next one hangs
+grace 50 s, +60, crashes: grace 50 s, clocks +60, crashes | 14 of 600: after a start offsets are known to a gap between probes
+no initialDelay, +60, crashes: no initialDelay, clocks +60, crashes | 5 of 600: after a start offsets are known to a gap between probes
+restores queue, probes fail: restores queue, 20 % of probes fail | 2 of 600: a probe is recent for twice 5 s, and the next one hangs
 restores queue, away
 ";

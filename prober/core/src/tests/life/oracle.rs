@@ -9,7 +9,7 @@ use super::nodes::Counts;
 use super::plan::{Away, Leadership, Machines, Mishap, Plan};
 use super::{Seconds, at};
 use crate::plan::ByDirection;
-use crate::replicas::{DependentState, Observed, PlannedWrite};
+use crate::replicas::{Observed, PlannedWrite};
 use crate::shoot::{Order, Owner};
 use crate::tests::scene::PATIENCE;
 use crate::verdict::Verdict;
@@ -120,8 +120,9 @@ impl Life {
             None => up.min(down),
         };
         // What is begun goes on by what is known past the ordering deadline, 2 s after a change of
-        // terms, and when a probe fails (D-84).
-        let end = self.nodes.first_end(sent, self.plan.grace);
+        // terms, and when a probe fails (D-84). That deadline is of the first node marked after the verdict.
+        let turned = memory.turned.map_or(sent, |(_, turned)| turned.min(sent));
+        let end = self.nodes.first_end(turned, self.plan.grace);
         let mut objects = self.objects.iter().flatten();
         let is_begun = to.is_none_or(|to| to == 0) && objects.any(|object| object.marks.held_down);
         let goes_on = |since: Seconds| {
@@ -169,7 +170,6 @@ impl Life {
         ];
         if !justified && verdict.is_some_and(|verdict| holds.contains(&verdict)) {
             self.in_a_hold += 1;
-            if std::env::var("HOLD").is_ok() { return Some("in a hold".into()); }
         } else if !justified {
             return Some("though the nodes renew".into());
         }
@@ -208,16 +208,7 @@ impl Life {
         let (plan, replica) = (&self.plan, &self.replicas[by]);
         let memory = &replica.memory;
         let is_up = order.change.write.replicas? > 0;
-        // A restore that was begun before goes on (D-51).
-        let goes_on = || {
-            let runs = |state: &DependentState| match state {
-                DependentState::Present(observed) => observed.replicas > 0,
-                _ => false,
-            };
-            order.change.base.marks.held_down && replica.env.dependents.iter().any(runs)
-        };
-        let waits = plan.fresh || is_up && !goes_on();
-        if waits && self.t + EXACT < memory.started + plan.initial_delay {
+        if (plan.fresh || is_up) && self.t + EXACT < memory.started + plan.initial_delay {
             return Some("before initialDelay is over");
         }
         let stabilization = &replica.env.options.scale_up_stabilization.value;

@@ -3,7 +3,7 @@
 //! has its own owner, since delays of replacements are another rule.) If a kubelet only reports a
 //! container as terminated, that must have been observed for 4 s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
 

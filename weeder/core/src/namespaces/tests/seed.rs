@@ -2,14 +2,16 @@
 //! does.
 //!
 //! ```text
-//! lead; slices etcd=e api=; pods 1 on etcd+api; waits its turn; deletes 1; windows etcd start; rests
+//! lead; slices etcd=e api=; pods 1 on etcd+api; deletes 1; windows etcd start; waits 300 s
 //! ```
 //! A slice `namespace/etcd-1=e+f` belongs to the Service etcd, and has the endpoints e and f. A pod
 //! `namespace/name=uid` crash-loops, depends on etcd, and has an owner in common with all others,
 //! but for what is said.
 
+use std::num::NonZeroU32;
+
 use super::*;
-use crate::config::Service;
+use crate::config::Dependants;
 use crate::selector::Selector;
 use crate::verdict::{CrashLoop, Termination};
 
@@ -38,7 +40,9 @@ pub fn tell(stories: &str) {
 pub fn begin(story: &str) -> Seed {
     let config = Config {
         watch_duration: seconds(WATCH),
-        services: services("etcd api"),
+        services: ["etcd", "api"]
+            .map(|name| (name.into(), every_pod()))
+            .into(),
         max_deletions_per_owner: None,
     };
     let mut seed = Seed {
@@ -99,11 +103,9 @@ impl Seed {
             // The same, and etcd recovers there.
             [count, "recover", "in", namespace] => drop(self.then(&format!("{count} crash in {namespace}; {namespace}/etcd ready"))),
             ["gone", name] => self.namespaces.apply_pods(Change::Gone(key(name)), now),
-            ["limit", limit] => self.reconfigure(|config| config.max_deletions_per_owner = Some(number(limit) as u32)),
+            ["limit", limit] => self.reconfigure(|config| config.max_deletions_per_owner = NonZeroU32::new(number(limit) as u32)),
             ["watch", time, "s"] => self.reconfigure(|config| config.watch_duration = seconds(number(time))),
-            ["services", ref names @ ..] => self.reconfigure(|config| config.services = services(&names.join(" "))),
-            ["miss", "right"] => self.namespaces.miss_right(now),
-            ["find", "right"] => self.namespaces.find_right(),
+            ["drop"] => self.namespaces.drop_windows(now),
             ["answer", uid, ref outcome @ ..] => self.answer(uid, self::outcome(outcome)),
             _ => return false,
         }
@@ -130,11 +132,6 @@ impl Seed {
             ["deletes" | "tries", ..] => uids(self.try_all(outcome)),
             [count, "tried:"] => return (count.to_owned(), self.try_all(outcome).len().to_string()),
             // Nothing is due for so many seconds, which pass.
-            ["waits", "its", "turn"] => {
-                let wait = self.idle_for().filter(|wait| *wait > 0.0 && *wait <= 30.0).expect("a first window");
-                self.now += seconds(wait);
-                rest
-            }
             ["waits", time, "s"] => {
                 let wait = self.idle_for();
                 self.now += seconds(number(time));
@@ -144,7 +141,6 @@ impl Seed {
             ["rests"] => self.idle_for().map(|wait| wait.to_string()).unwrap_or_default(),
             // These have opened and closed since the last time, each for its reason.
             ["windows", ..] => self.windows(),
-            ["right", ..] => if self.namespaces.misses_right() { "missed" } else { "there" }.to_owned(),
             ["holds", ..] => format!("{} namespaces", self.namespaces.count()),
             _ => panic!("{words:?}"),
         };
@@ -188,7 +184,7 @@ impl Seed {
 
     /// Seconds until the next deadline.
     pub fn next(&self) -> Option<f64> {
-        let next = self.namespaces.next(self.now)?;
+        let next = self.namespaces.next()?;
         Some((next - self.now).as_secs_f64())
     }
 
@@ -224,13 +220,10 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Services whose selectors match any pod.
-fn services(names: &str) -> Vec<Service> {
-    let service = |name: &str| Service {
-        name: name.into(),
-        selectors: vec![Selector::all_of([])],
-    };
-    names.split(' ').map(service).collect()
+fn every_pod() -> Dependants {
+    Dependants {
+        pod_selectors: vec![Some(Selector::default())],
+    }
 }
 
 fn outcome(words: &[&str]) -> Outcome {

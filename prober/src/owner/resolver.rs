@@ -1,0 +1,137 @@
+//! Queries DNS for TXT records, each time without a cache, over TCP where an answer is cut off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::select_ok;
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{RData, Record, RecordType};
+use prober_core::config::{DnsServer, OwnerCheck};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::{Answer, Why};
+use crate::shoot_client::resources::{Records, Resources};
+
+/// Checks that may be under way at once. All of 3,840 shoots may then time out within an interval, both
+/// as by default: a DNS that is silent of some shoots delays no check of others.
+const IN_FLIGHT: usize = 256;
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+pub(crate) struct Resolver {
+    pub check: OwnerCheck,
+    /// One for each server, if there are any: the first that resolves a name counts, whatever others
+    /// say.
+    servers: Vec<TokioResolver>,
+    /// In place of these.
+    records: Option<Arc<Records>>,
+    permits: Semaphore,
+}
+
+impl Resolver {
+    pub(crate) fn new(check: OwnerCheck, resources: &Resources) -> Self {
+        let servers = servers(&check)
+            .inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
+        Self {
+            check,
+            servers: servers.unwrap_or_default(),
+            records: resources.records.clone(),
+            permits: Semaphore::new(IN_FLIGHT),
+        }
+    }
+
+    /// Asks for the records of a name, which say the value if the shoot is ours. The name is empty if
+    /// the Cluster does not say enough for a question.
+    pub(crate) async fn ask(&self, (name, ours): &(String, String)) -> Answer {
+        let _permit = self.permits.acquire().await;
+        let records = timeout(self.check.timeout, self.records(name)).await;
+        let mut records = match records.unwrap_or(Err(Why::Timeout)) {
+            Ok(records) => records,
+            Err(why) => return Answer::Unresolved(why),
+        };
+        records.dedup();
+        match records.as_slice() {
+            [] => Answer::Unresolved(Why::NoRecord),
+            [value] if value == ours => Answer::Ours,
+            [value] => Answer::Elsewhere(value.clone()),
+            _ => Answer::Unresolved(Why::Ambiguous),
+        }
+    }
+
+    /// The values of the TXT records of a name, each of its strings put together.
+    async fn records(&self, name: &str) -> Result<Vec<String>, Why> {
+        match &self.records {
+            _ if name.is_empty() => return Err(Why::Unknown),
+            Some(records) => return records(name.to_owned()).await.ok_or(Why::Server),
+            None if self.servers.is_empty() => return Err(Why::NoServers),
+            None => {}
+        }
+        let lookups = self
+            .servers
+            .iter()
+            .map(|server| server.lookup(name, RecordType::TXT).boxed());
+        let (answer, _) = select_ok(lookups).await.map_err(|error| why(&error))?;
+        let text = |record: &Record| match &record.data {
+            RData::TXT(text) => Some(text.to_string()),
+            _ => None,
+        };
+        Ok(answer.answers().iter().filter_map(text).collect())
+    }
+}
+
+/// A resolver for each server of the config, or else of the system.
+fn servers(check: &OwnerCheck) -> Result<Vec<TokioResolver>, NetError> {
+    let servers = match check.servers.as_slice() {
+        [] => nameservers(&std::fs::read_to_string(RESOLV_CONF)?),
+        given => given.to_vec(),
+    };
+    // Nothing is kept, and when to ask again is decided in one place.
+    let mut options = ResolverOpts::default();
+    (options.timeout, options.attempts, options.cache_size) = (check.timeout, 0, 0);
+    options.positive_max_ttl = Some(Duration::ZERO);
+    options.negative_max_ttl = Some(Duration::ZERO);
+    let resolver = |DnsServer(address)| {
+        let mut server = NameServerConfig::udp_and_tcp(address.ip());
+        for connection in &mut server.connections {
+            connection.port = address.port();
+        }
+        // Without search domains.
+        let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+            .with_options(options.clone())
+            .build()
+    };
+    servers.into_iter().map(resolver).collect()
+}
+
+/// The servers of a resolv.conf. Its other lines are for the C library, which knows all of them.
+fn nameservers(resolv_conf: &str) -> Vec<DnsServer> {
+    let lines = resolv_conf
+        .lines()
+        .filter_map(|line| line.strip_prefix("nameserver"));
+    let addresses = lines.filter_map(|line| line.split_whitespace().next());
+    addresses
+        .filter_map(|address| DnsServer::try_from(address.to_owned()).ok())
+        .collect()
+}
+
+fn why(error: &NetError) -> Why {
+    match error {
+        NetError::Timeout => Why::Timeout,
+        NetError::Truncated => Why::Truncated,
+        NetError::Proto(_) => Why::Decode,
+        _ if error.is_nx_domain() => Why::NoName,
+        _ if error.is_no_records_found() => Why::NoRecord,
+        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => Why::Refused,
+        NetError::Dns(_) => Why::Server,
+        _ => Why::Network,
+    }
+}
+
+#[cfg(test)]
+mod tests;
