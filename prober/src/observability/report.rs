@@ -181,13 +181,13 @@ impl Reporter {
             context.scaling_ended(direction, paused);
         }
         let is_down = shoot.verdict() == Some(Verdict::ScaleDown);
-        if is_down && context.is_lost() {
+        let is_held = |known: &DependentRecord| known.stays_held_down(only_held_down);
+        let is_calm = self.outage.is_none() && !is_down && !shoot.dependents().any(is_held);
+        if is_calm || is_down && context.is_lost() {
             return;
         }
-        let is_held = |known: &DependentRecord| known.stays_held_down(only_held_down);
-        let dependents = shoot
-            .dependents()
-            .map(|known| (&known.resource, is_held(known)));
+        let dependents = shoot.dependents();
+        let dependents = dependents.map(|known| (&known.resource, is_held(known)));
         let tally = shoot
             .finding()
             .map(|finding| finding.tally)
