@@ -25,7 +25,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::Selector;
 use kube::{Api, Client, ResourceExt};
-use prober::{ProberStatus, ShootEntry};
+use prober::{ProberStatus, ShootView};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -68,7 +68,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// A shoot of the seed.
-    pub(crate) fn shoot(&self, namespace: &str) -> anyhow::Result<&ShootEntry> {
+    pub(crate) fn shoot(&self, namespace: &str) -> anyhow::Result<&ShootView> {
         let mut shoots = self.whole.status.shoots.iter();
         shoots
             .find(|shoot| shoot.namespace == namespace)

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io::Write;
 
 use anyhow::Context;
-use prober::Fact;
 use serde::Serialize;
 
 use crate::commands::Format;
@@ -58,22 +57,6 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
 pub(crate) fn plain(text: &str) -> String {
     let steers = |letter: char| letter.is_control() && letter != '\n';
     text.replace(steers, "\u{fffd}")
-}
-
-/// One line for each fact.
-pub(crate) fn lines(facts: &[Fact]) -> String {
-    let width = facts.iter().map(|fact| fact.name.len()).max();
-    let width = 1 + width.unwrap_or_default();
-    let line = |fact: &Fact| {
-        let name = format!("{}:", fact.name);
-        format!("{name:<width$} {}\n", fact.text)
-    };
-    facts.iter().map(line).collect()
-}
-
-/// A count in a table; `-` if it is not known.
-pub(crate) fn count(count: Option<i32>) -> String {
-    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
 /// Columns under capital headings, two blanks apart, as kubectl's.

@@ -18,7 +18,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use prober::seed::dependent::{ScalableObject, kind};
 use prober::write::{FIELD_MANAGER, merge_patch};
-use prober::{Condition, ShootEntry, Standing, describe_verdict};
+use prober::{Condition, ShootView, Standing, describe_verdict};
 use prober_core::config::{Config, Dependent};
 use prober_core::options::{GARDEN, Overrides, PAUSE, ResolvedOptions};
 use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_up};
@@ -88,7 +88,7 @@ async fn shoots(
     namespace: Option<&str>,
 ) -> anyhow::Result<Vec<(String, Option<String>)>> {
     let answer = ask(args).await?;
-    let named = |shoot: &ShootEntry| (shoot.namespace.clone(), refusal(shoot));
+    let named = |shoot: &ShootView| (shoot.namespace.clone(), refusal(shoot));
     if let Some(namespace) = namespace {
         return Ok(vec![named(answer.shoot(namespace)?)]);
     }
@@ -96,7 +96,7 @@ async fn shoots(
     if let Some(unknown) = status.unknown {
         bail!("the prober does not know the seed's {unknown} at present");
     }
-    let is_held = |shoot: &&ShootEntry| {
+    let is_held = |shoot: &&ShootView| {
         let conditions = [Condition::HeldDown, Condition::Unknown];
         conditions
             .iter()
@@ -107,14 +107,17 @@ async fn shoots(
 
 /// Reason why the prober does not let a shoot be restored. Not knowing is no reason to bring
 /// anything back.
-fn refusal(shoot: &ShootEntry) -> Option<String> {
+fn refusal(shoot: &ShootView) -> Option<String> {
     if let Some(owner) = &shoot.owner
         && owner.standing != Standing::Ours
     {
         return Some(format!("it is not known to be ours: {}", owner.sentence()));
     }
     let Some(probe) = &shoot.probe else {
-        return Some(format!("the prober does not probe it: {}", shoot.because));
+        return Some(format!(
+            "the prober does not probe it: {}",
+            shoot.describe_state()
+        ));
     };
     match (&probe.failure, probe.verdict()) {
         _ if probe.overdue => Some("the prober's probe of it is overdue".to_owned()),
@@ -293,7 +296,7 @@ mod tests {
                                 "fraction": 0.6, "expiredAfterSeconds": 15.0, "unknownAfterSeconds": 40.0, "excluded": {} });
             let found = Some(found).filter(|_| !verdict.is_empty());
             let probe = json!({ "nextProbeInSeconds": 1, "overdue": overdue, "found": found });
-            let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "because": "", "settings": [], "dependents": [],
+            let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "settings": [], "dependents": [],
                                 "owner": owner, "probe": probe });
             let refused = refusal(&serde_json::from_value(shoot).expect("a shoot"));
             let begin = refused

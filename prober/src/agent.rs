@@ -149,11 +149,7 @@ fn endpoints<R: Fn() -> bool + Send + Sync>(
             ..
         } = &context;
         let config = config.borrow().clone();
-        let status = ProberStatus {
-            config_refused: refused(),
-            ..seed.status(&config)
-        };
-        status.with_shoots(statuses, &config, |shoot| seed.facts(&config, shoot))
+        ProberStatus::new(statuses, seed, &config, refused())
     };
     Endpoints {
         live: vec![probes],

@@ -33,11 +33,10 @@ mod task;
 pub mod write;
 
 pub use agent::{Host, run, run_on};
-pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
+pub use observability::facts::{Fact, describe_verdict, lease_cells};
 pub use observability::outage::Outage;
-pub use observability::status::{ProbeStatus, ProberStatus, ShootEntry, ShownDependent};
-pub use observability::tone::Tone;
-pub use observability::why::Condition;
+pub use observability::status::ProberStatus;
+pub use observability::view::{Condition, ShootView};
 pub use owner::Standing;
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, JoinMap};
 use tracing::Instrument;
 
-use crate::observability::shoot_statuses::ShootState;
 use crate::owner::resolver::Resolver;
 use crate::owner::{self, Standing};
 use crate::seed::ClusterState;
@@ -137,8 +136,8 @@ impl Manager {
             .as_ref()
             .is_some_and(|cluster| !cluster.is_self_hosted());
         let decree = self.check_owner(namespace, has_owner);
-        let state = cluster.as_deref().map(ShootState::from);
-        self.shared.statuses.set_state(namespace, state);
+        let statuses = &self.shared.statuses;
+        statuses.set_cluster(namespace, cluster.as_deref());
         let Some(cluster) = cluster else {
             return self.stop(namespace, "cluster_deleted").await;
         };

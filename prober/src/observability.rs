@@ -1,26 +1,20 @@
 //! Metrics, the status page and its JSON. The commands for operators show the same.
 //!
 //! ```text
-//! tasks of the shoots --report--> ShootStatuses --> gauges
-//!                             |                '--snapshot--> status --> page, JSON, commands
-//!                             '-> counters
+//! task of a shoot --report--> log, counters, Events
+//!                 '-publish-> ShootView --> gauges
+//!                                 '--status--> JSON, and by its facts page and commands
 //! ```
 
-mod age_bar;
 pub(crate) mod facts;
 mod gauges;
 pub(crate) mod metrics;
 pub(crate) mod outage;
-pub(crate) mod outcome;
 mod page;
 pub(crate) mod report;
-pub(crate) mod settings;
 pub(crate) mod shoot_statuses;
-pub(crate) mod snapshot;
 pub(crate) mod status;
-pub(crate) mod tone;
-mod waits;
-pub(crate) mod why;
+pub(crate) mod view;
 
 use chrono::TimeDelta;
 

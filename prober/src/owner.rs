@@ -345,7 +345,7 @@ pub(crate) async fn check(
         let sent = clock.now();
         let answer = resolver.ask(&question).await;
         let (result, now) = (<&str>::from(&answer), clock.now());
-        shared.metrics.owners.checked(result);
+        shared.metrics.owner_checks.inc([result]);
         tracing::debug!(namespace, result, "owner record checked");
         let applied = owners.read(&namespace, |record| {
             let before = record.status.standing;

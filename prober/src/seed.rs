@@ -2,11 +2,11 @@
 //! shoots together.
 
 pub mod cluster;
+mod confirm;
 pub mod dependent;
 mod namespace;
 pub(crate) mod rights;
 pub mod secret;
-mod confirm;
 pub(crate) mod wakers;
 pub mod watches;
 

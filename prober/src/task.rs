@@ -142,7 +142,7 @@ impl Task {
         let shoot = Shoot::new(start, &env, now);
         let client = ShootClient::new(shared.clock, Arc::clone(&shared.resources));
         Self {
-            reporter: Reporter::new(&shared.statuses, namespace, shoot.due()),
+            reporter: Reporter::new(&shared.statuses, namespace, &config, shoot.due()),
             decree,
             wakers: shared.seed.wakers.register(namespace),
             jobs: JoinMap::new(),
@@ -215,7 +215,7 @@ impl Task {
             up: permits.up.is_some(),
             down: permits.down.is_some(),
         };
-        self.reporter.options(&env);
+        self.reporter.observe(&env);
         let now = shared.clock.now();
         for action in self.context.shoot.input(input, &env, now) {
             match action {
@@ -248,7 +248,10 @@ impl Task {
             ..
         } = &mut self.context;
         let newest = Arc::clone(&shared.config.borrow());
-        let named = newest.dependents.iter().map(|dependent| &dependent.resource);
+        let named = newest
+            .dependents
+            .iter()
+            .map(|dependent| &dependent.resource);
         if named.eq(shoot.dependents().map(|known| &known.resource)) {
             *config = newest;
         } else {
@@ -325,7 +328,8 @@ impl Task {
     /// Waits for the answers to the writes under way, and begins nothing more.
     async fn finish(&mut self) {
         self.is_closed = true;
-        self.jobs.abort_matching(|job| !matches!(job, Job::Write(_)));
+        self.jobs
+            .abort_matching(|job| !matches!(job, Job::Write(_)));
         while let Some((_, done)) = self.jobs.join_next().await {
             self.done(done);
         }

@@ -11,8 +11,8 @@ use common::status_message::StatusMessage;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
-use kube::api::{Patch, PatchParams};
 use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
 use parking_lot::Mutex;
 use prober_core::config::Config;
 use prober_core::plan::Direction;
@@ -159,9 +159,11 @@ impl Writer {
             // How it is now, if that can be read.
             Err(Refusal::Conflict(_)) => {
                 let read = api.get_opt(&resource.name).await;
-                Err(Refusal::Conflict(read.map_or(DependentState::Unknown, |object| {
-                    object.map_or(DependentState::Absent, DependentState::from)
-                })))
+                Err(Refusal::Conflict(
+                    read.map_or(DependentState::Unknown, |object| {
+                        object.map_or(DependentState::Absent, DependentState::from)
+                    }),
+                ))
             }
             Err(refusal) => Err(refusal),
         }
@@ -181,7 +183,10 @@ impl Writer {
         if !confirmed.lock().as_ref().is_some_and(is_recent) {
             let confirmation = self.seed.confirm(config, namespace, uid, machines);
             confirmation.await.inspect_err(|why| {
-                tracing::warn!(why, "the seed's API server does not confirm what protection rests on");
+                tracing::warn!(
+                    why,
+                    "the seed's API server does not confirm what protection rests on"
+                );
             })?;
             *confirmed.lock() = Some(Instant::now());
         }

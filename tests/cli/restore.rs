@@ -159,7 +159,7 @@ async fn a_shoot_that_is_not_probed_comes_back_only_when_it_is_named_and_forced(
     let hibernated = "spec: {shoot: {spec: {hibernation: {enabled: true}}}}";
     world.patch("clusters.extensions.gardener.cloud", "", ONE, hibernated);
     for words in ["shoot--dev--one --yes", "--all --yes"] {
-        let why = "the prober does not probe it: it hibernates or is about to";
+        let why = "the prober does not probe it: hibernated: it hibernates or is about to";
         until_refused(&world, words, why).await;
     }
     assert_now(&world, &[], "0 from 2, 0 from 3, 0");

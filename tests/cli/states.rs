@@ -33,24 +33,24 @@ struct State {
 const OF_SHOOTS: &str = r#"
 - shoot: healthy
   status: [probed 5 -]
-  explain: ["scale_up: the nodes reach their API server", "Machines: 5 that back nodes", standbyProtects true (config)]
+  explain: ["scale_up: the nodes reach their API server", 5 Machines back nodes, standbyProtects true (config)]
   calm: true
   metric: dwd_shoots{state="probed"}
 - shoot: nosecret
   by: [delete secrets shoot-access-dependency-watchdog-probe]
-  status: ["probed 5 - probes fail (", " at kubeconfig): ", ", since "]
+  status: ["probed 5 - probes fail (", " at kubeconfig), so nothing is concluded: ", " in a row since "]
   explain: ["so nothing is concluded: "]
   metric: dwd_probes_total{stage="kubeconfig"
   alert: ProbesFailing
 - shoot: unauthorized
   by: [answer 401]
-  status: ["probed 5 - probes fail (unauthorized at ", ", since "]
+  status: ["probed 5 - probes fail (unauthorized at ", " in a row since "]
   explain: ["(unauthorized at ", "so nothing is concluded: "]
   metric: dwd_probes_total{stage="leases",result="unauthorized"}
   alert: ProbesFailing
 - shoot: forbidden
   by: [answer 403]
-  status: ["probed 5 - probes fail (forbidden at leases): access is denied (403)"]
+  status: ["probed 5 - probes fail (forbidden at leases), so nothing is concluded: access is denied (403)"]
   explain: ["(forbidden at leases), so nothing is concluded: access is denied (403)"]
   metric: dwd_probes_total{stage="leases",result="forbidden"}
   alert: ProbesFailing
@@ -63,26 +63,26 @@ const OF_SHOOTS: &str = r#"
 - shoot: dns
   # A label of 64 characters, for which nobody is asked.
   by: ["server https://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid:443\n    tls-server-name: localhost"]
-  status: ["probed 5 - probes fail (dns at ", "Name or service not known, since "]
+  status: ["probed 5 - probes fail (dns at ", Name or service not known]
   explain: ["(dns at ", "so nothing is concluded: the host name cannot be resolved: "]
   metric: dwd_probes_total{stage="leases",result="dns"}
   alert: ProbesFailing
 - shoot: unreachable
   by: [refuse]
-  status: [probed 5 - probes fail (, ", since "]
+  status: [probed 5 - probes fail (, " in a row since "]
   explain: ["so nothing is concluded: "]
   metric: dwd_probes_total{stage=
   alert: ProbesFailing
 - shoot: slow
   by: [stall]
-  status: ["probed 5 - probes fail (timeout at ", ", since "]
+  status: ["probed 5 - probes fail (timeout at ", " in a row since "]
   explain: ["(timeout at ", "so nothing is concluded: "]
   metric: dwd_probes_total{stage="leases",result="timeout"}
   alert: ProbesFailing
 - shoot: nomachine
   by: [delete machines]
   status: ["probed 0 - ", not a single Machine, no Machine backs a node]
-  explain: ["hold_no_machines: ", "Machines: 0 that back nodes"]
+  explain: ["hold_no_machines: ", no Machine backs a node]
   metric: dwd_verdicts{verdict="hold_no_machines"}
 - shoot: asleep
   by: ["cluster {shoot: {spec: {hibernation: {enabled: true}}}}"]
@@ -98,7 +98,7 @@ const OF_SHOOTS: &str = r#"
   metric: dwd_shoots{state="migrating"}
 - shoot: paused
   by: ["annotate pause: 'true'", hold down]
-  status: ["probed 5 kube-controller-manager, machine-controller-manager, cluster-autoscaler", paused (namespace)]
+  status: ["probed 5 kube-controller-manager, machine-controller-manager, cluster-autoscaler", pause true (namespace)]
   explain: [its operators want nothing written, it comes back with 2 replicas, its write waits for the pause to be lifted]
   metric: dwd_paused_shoots
   alert: PauseForgotten
@@ -107,14 +107,14 @@ const OF_SHOOTS: &str = r#"
   - "annotate pause: 'false'"
   - "annotate restore-only-held-down: 'true'"
   - "deployment kube-controller-manager {spec: {replicas: 0}}"
-  status: ["probed 5 - pause false (namespace); restoreOnlyHeldDown true (namespace); at 0, not by the watchdog: kube-controller-manager"]
+  status: ["probed 5 - pause false (namespace); restoreOnlyHeldDown true (namespace); Deployment/kube-controller-manager", scaled to 0 not by the watchdog]
   explain: [with restoreOnlyHeldDown it stays so]
   calm: true
   metric: dwd_shoots{state="probed"}
 - shoot: ignored
   by: ["deployment machine-controller-manager {metadata: {annotations: {dependency-watchdog.gardener.cloud/ignore-scaling: 'true'}}}"]
-  status: ["probed 5 - ignore-scaling: machine-controller-manager"]
-  explain: [it is annotated with ignore-scaling]
+  status: [probed 5 - Deployment/machine-controller-manager, annotated with ignore-scaling]
+  explain: [annotated with ignore-scaling]
   calm: true
   metric: dwd_shoots{state="probed"}
 - shoot: optional
@@ -125,7 +125,7 @@ const OF_SHOOTS: &str = r#"
   metric: dwd_shoots{state="probed"}
 - shoot: missing
   by: [delete deployments.apps kube-controller-manager]
-  status: [probed 5 -, "does not exist: kube-controller-manager"]
+  status: ["probed 5 - Deployment/kube-controller-manager: it does not exist"]
   explain: [it does not exist]
   metric: dwd_missing_resources{name="kube-controller-manager"}
   alert: ControllerMissing
@@ -138,15 +138,15 @@ const OF_SHOOTS: &str = r#"
   by: [cut]
   status: ["probed 5 kube-controller-manager, machine-controller-manager, cluster-autoscaler", in an outage]
   explain:
-  - "scale_down: the nodes have lost the way to their API server"
-  - "held down by the watchdog while too few leases are renewed; it comes back with 1 replicas (since "
+  - "scale_down: in an outage, the nodes have lost the way to their API server"
+  - "held down by the watchdog; it comes back with 1 replicas (since "
   - expired
   metric: dwd_held_down{kind="Deployment",name="kube-controller-manager"}
   alert: ProtectionActive
 - shoot: unprotected
   by: [forbid kube-controller-manager 403, cut]
-  status: [in an outage; kube-controller-manager (access is denied (403), "; nodes are marked Unknown since "]
-  explain: ["Not protected: kube-controller-manager (access is denied (403)", "it could not be scaled: access is denied (403)"]
+  status: [in an outage, nodes are marked Unknown since, "Deployment/kube-controller-manager, ", "ready: not protected; it could not be scaled: access is denied (403)"]
+  explain: ["ready: not protected; it could not be scaled: access is denied (403)", nodes are marked Unknown since]
   metric: dwd_scale_operations_total{direction="down",kind="Deployment",name="kube-controller-manager",result="forbidden"}
   alert: ProtectionBlocked
 - shoot: held
@@ -154,7 +154,7 @@ const OF_SHOOTS: &str = r#"
   status: ["probed 5 kube-controller-manager, machine-controller-manager, cluster-autoscaler", "probes fail (server at "]
   explain:
   - "so nothing is concluded: the API server failed (503)"
-  - "held down by the watchdog while too few leases are renewed; it comes back with 2 replicas (since "
+  - "held down by the watchdog; it comes back with 2 replicas (since "
   metric: dwd_held_down_seconds{kind="Deployment",name="kube-controller-manager"}
   alert: ProtectionActiveTooLong
 - shoot: restoring
@@ -182,15 +182,15 @@ const OF_THE_SEED: &str = r#"
   alert: RightMissing
 - shoot: unscalable
   by: ["cluster {seed: {metadata: {name: here}}}"]
-  status: ["probed 5 - cannot be scaled: nobody-scales-it"]
-  explain: ["it cannot be scaled (no such kind, or its plural is unusual): it is not protected"]
+  status: ["probed 5 - Unknown/nobody-scales-it: it is not protected; it could not be scaled: no such kind"]
+  explain: ["it is not protected; it could not be scaled: no such kind, or its plural is unusual"]
   calm: true
   metric: dwd_missing_resources{name="nobody-scales-it"}
   alert: ControllerMissing
 - shoot: elsewhere
   by: ["cluster {seed: {metadata: {name: there}}}"]
-  status: ['not known to be ours: shoot--a--elsewhere.example.org says "here", not "there"']
-  explain: ['another seed: shoot--a--elsewhere.example.org says "here", not "there"; the prober neither probes nor writes it']
+  status: ['owned by another seed: shoot--a--elsewhere.example.org says "here", not "there"']
+  explain: ['owned by another seed: shoot--a--elsewhere.example.org says "here", not "there"; the prober neither probes nor writes it']
   metric: dwd_owner_shoots{standing="elsewhere"}
 - shoot: ownerless
   status: ["not known to be ours: its name cannot be resolved: "]
@@ -280,10 +280,12 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
     // The rows of other shoots are none of its business.
     let asleep = world.json("explain shoot--a--asleep").await;
     assert_eq!(asleep["seed"]["shoots"], json!([]), "{asleep}");
-    // An outage is told as it was observed.
+    // An outage that is over is told as it was observed.
+    let (_, nodes) = &world.shoots["shoot--a--outage"];
+    nodes.heal_all();
     let observed = "The last outages, as prober-a has observed them:";
-    let outage = world.text("explain shoot--a--outage").await;
-    holds(&outage, &[observed]);
+    let outage = async || world.text("explain shoot--a--outage").await;
+    until_holds(&[observed, "; restored after "], outage).await;
     let status = world.json("status").await;
     assert_eq!(status["answeredBy"], "prober-a", "{status}");
     holds(&status["outages"].to_string(), &["shoot--a--outage"]);
@@ -311,7 +313,7 @@ async fn states_of_the_seed_and_of_owner_records_are_shown_with_their_causes() {
     world.join("prober-a").await;
     all_are_shown(&world, &states).await;
     let shown = world.text("status").await;
-    holds(&shown, &["No outage since prober-a began."]);
+    holds(&shown, &["No outage has ended since prober-a began."]);
 }
 
 /// Words with one blank between them.

@@ -184,13 +184,11 @@ impl Oracle {
         };
         let disturbances = self.snapshot(now);
         let at_work = self.disturbances().at_work.get(replica).copied().flatten();
-        let is_leaderless = |at| self.leaderless(replica, at, now).is_some();
         let told = ToldOutage {
             record: &record,
             replica,
             runs_since: at_work.unwrap_or(now),
             seed_since: disturbances.seed_since.filter(|_| at_work.is_some()),
-            is_leaderless: &is_leaderless,
         };
         self.violations.count("outages told");
         let shoot = shoot.lock();

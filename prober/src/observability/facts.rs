@@ -1,246 +1,351 @@
-//! Facts about a shoot in words: the same on the status page and on the command line.
+//! What is shown of a shoot and of the prober, in words: `explain` and the page print all of it,
+//! `status` what is worth a note. Pure.
 
-use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
 use common::status::{TIMESTAMP, ago};
 use common::text::time_span;
 use prober_core::lease::LeaseState;
-use prober_core::lifecycle::{StopReason, WaitReason};
+use prober_core::options::Source;
+use prober_core::replicas::Marks;
+use prober_core::shoot::Reason;
 use prober_core::verdict::Verdict;
+use strum::IntoStaticStr;
 
 use super::in_seconds;
-use super::outage::MARKS_NODES;
-use super::outcome::SeenLease;
-use super::shoot_statuses::{Failure, ShootState};
-use super::status::{Found, ProbeStatus, ShootEntry, ShownDependent};
-use super::tone::Tone;
-use super::why::Condition;
+use super::status::ProberStatus;
+use super::view::{
+    Condition, Failure, Found, ProbeStatus, SeenLease, ShootView, ShownDependent, ShownOption,
+};
 use crate::owner::{OwnerStatus, Standing};
+
+/// Deployment in a shoot's control plane that marks nodes Unknown, by Gardener's name.
+const MARKS_NODES: &str = "kube-controller-manager";
+
+/// Urgency: a class on the page. From `Note` on `status` shows it, from `Warn` on it needs attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+pub enum Tone {
+    Soft,
+    Good,
+    #[strum(serialize = "noted")]
+    Note,
+    Warn,
+    Bad,
+}
 
 #[derive(Clone, Debug)]
 pub struct Fact {
-    pub name: &'static str,
-    pub text: String,
     pub tone: Tone,
+    pub text: String,
 }
 
 /// As in `one, two`.
-pub fn list(items: impl IntoIterator<Item: ToString>) -> String {
+pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
     let items = items.into_iter().map(|item| item.to_string());
     items.collect::<Vec<_>>().join(", ")
 }
 
 impl Fact {
-    pub fn new(tone: Tone, name: &'static str, text: impl Into<String>) -> Self {
+    pub fn new(tone: Tone, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { name, text, tone }
+        Self { tone, text }
     }
 }
 
-impl ShootState {
-    pub fn meaning(&self) -> String {
-        let meaning = match self {
-            Self::Probed => "its control plane is there and meant to be: it is probed",
-            Self::Stopped(StopReason::Deleting) => "it is being deleted: it is not probed",
-            Self::Stopped(StopReason::SelfHosted) => {
-                "its control plane runs on its own nodes: it is not probed"
-            }
-            Self::Stopped(StopReason::Hibernated) => {
-                "it hibernates or is about to: it is not probed"
-            }
-            Self::Stopped(StopReason::Migrating) => {
-                "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here"
-            }
-            Self::Stopped(StopReason::Workerless) => {
-                "it has no worker pools, and so no nodes that could be lost: it is not probed"
-            }
-            Self::Waiting(WaitReason::WakingUp) => {
-                "it is waking up from hibernation: no probe starts before its control plane is back"
-            }
-            Self::Waiting(WaitReason::NotYetReconciled) => {
-                "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before"
-            }
-            Self::NoShoot => "its Cluster holds no shoot; a probe that ran before goes on",
-            Self::Unreadable(error) => {
-                return format!(
-                    "its Cluster cannot be understood ({error}); a probe that ran before goes on"
-                );
-            }
-        };
-        meaning.to_owned()
-    }
-}
-
-impl ShootEntry {
-    /// All but its dependents, its leases and when it is probed next.
+impl ProberStatus {
+    /// What holds for all shoots.
     pub fn facts(&self) -> Vec<Fact> {
-        let state = format!("{}: {}", self.state, self.because);
-        let mut facts = vec![Fact::new(Tone::Soft, "State", state)];
-        match self.paused {
-            Some(true) => {
-                let paused = "yes: its operators want nothing written, in either direction";
-                facts.push(Fact::new(Tone::Warn, "Paused", paused));
-            }
-            Some(false) => {}
-            None => facts.push(Fact::new(
-                Tone::Warn,
-                "Paused",
-                "not known: the namespaces could not be read",
-            )),
+        let mut facts = Vec::new();
+        if let Some(unknown) = &self.unknown {
+            let text =
+                format!("the seed's {unknown} are not known: nothing is concluded without them");
+            facts.push(Fact::new(Tone::Bad, text));
         }
-        if !self.settings.is_empty() {
-            facts.push(Fact::new(Tone::Soft, "Settings", list(&self.settings)));
+        for right in &self.missing_rights {
+            let text = format!(
+                "the right to {right} is missing: what needs it could not be scaled in an outage"
+            );
+            facts.push(Fact::new(Tone::Bad, text));
         }
-        facts.extend(self.owner.as_ref().map(OwnerStatus::fact));
-        if let Some(machines) = self.machines {
-            let machines = format!("{machines} that back nodes");
-            facts.push(Fact::new(Tone::Soft, "Machines", machines));
+        if self.config_refused {
+            let text = "the config file as it is now is refused (the log says why), an earlier one is in force";
+            facts.push(Fact::new(Tone::Warn, text));
         }
-        facts.extend(self.probe.iter().flat_map(ProbeStatus::facts));
-        let unprotected = self.unprotected();
-        facts.extend(unprotected.map(|told| Fact::new(Tone::Bad, "Not protected", told)));
+        let setting = |option: &ShownOption| Fact::new(Tone::Warn, option.to_string());
+        facts.extend(self.settings.iter().map(setting));
+        facts
+    }
+}
+
+impl ShootView {
+    /// All that is said of it.
+    pub fn facts(&self) -> Vec<Fact> {
+        let mut facts = self.own_facts();
+        facts.extend(self.dependents.iter().map(|dependent| self.why(dependent)));
         facts
     }
 
-    /// Says in short what keeps the shoot from being protected, or what is done for it; empty while
-    /// all is well.
-    pub fn notes(&self) -> Vec<String> {
-        let Some(probe) = &self.probe else {
-            return Vec::new();
+    /// What is worth a note beside its state and the names of what is held down.
+    pub fn notes(&self) -> Vec<Fact> {
+        let is_named = |dependent: &ShownDependent| {
+            dependent.condition == Condition::HeldDown && dependent.not_scaled.is_none()
         };
-        let mut notes: Vec<_> = probe.failure.iter().map(Failure::note).collect();
-        match probe.verdict() {
-            Some(Verdict::ScaleDown) => notes.push("in an outage".to_owned()),
-            Some(verdict) if verdict.aim().is_none() => notes.push(describe_verdict(verdict)),
-            // Also between the tries of a restore that fails.
-            Some(_) if self.paused != Some(true) && !self.names(Condition::HeldDown).is_empty() => {
-                notes.push("being restored".to_owned());
-            }
-            _ => {}
-        }
-        notes.extend(self.unprotected());
-        if self.machines == Some(0) {
-            notes.push("no Machine backs a node".to_owned());
-        }
-        if probe
-            .found
-            .as_ref()
-            .is_some_and(|found| found.grace_too_short)
-        {
-            notes.push("its grace is too short".to_owned());
-        }
-        notes
+        let mut facts = self.own_facts();
+        let others = self.dependents.iter().filter(|one| !is_named(one));
+        facts.extend(others.map(|dependent| self.why(dependent)));
+        facts.retain(|fact| fact.tone >= Tone::Note);
+        facts
     }
 
-    /// Says which controllers are up in an outage, and why, and when nodes are marked Unknown for
-    /// that; `None` where none is.
-    fn unprotected(&self) -> Option<String> {
-        let probe = self.probe.as_ref()?;
-        if probe.verdict() != Some(Verdict::ScaleDown) {
-            return None;
+    /// Tone of its worst fact, if it needs attention.
+    pub fn concern(&self) -> Option<Tone> {
+        let tones = self.facts().into_iter().map(|fact| fact.tone);
+        tones.max().filter(|tone| *tone >= Tone::Warn)
+    }
+
+    fn own_facts(&self) -> Vec<Fact> {
+        let mut facts = vec![self.state_fact()];
+        facts.extend(self.settings.iter().map(ShownOption::fact));
+        if self.settings.is_empty() {
+            let text = "paused or not: the namespaces could not be read";
+            facts.push(Fact::new(Tone::Warn, text));
         }
-        let up = self.dependents.iter().filter_map(|dependent| {
-            let cause = match (&dependent.not_scaled, &dependent.waits) {
-                _ if dependent.condition == Condition::HeldDown => return None,
-                (Some(cause), _) => cause.clone(),
-                (None, Some(wait)) => format!("waits for {}", wait.reason),
-                _ if dependent.condition == Condition::Missing => "does not exist".to_owned(),
-                _ => return None,
-            };
-            Some(format!("{} ({cause})", dependent.resource.name))
-        });
-        let up = list(up);
-        if up.is_empty() {
-            return None;
+        facts.extend(self.owner.as_ref().map(OwnerStatus::fact));
+        facts.extend(self.machines.map(|count| match count {
+            0 if self.probe.is_some() => Fact::new(Tone::Warn, "no Machine backs a node"),
+            _ => Fact::new(Tone::Soft, format!("{count} Machines back nodes")),
+        }));
+        if let Some(probe) = &self.probe {
+            facts.push(probe.next());
+            facts.extend(probe.failure.as_ref().map(Failure::fact));
         }
+        // A shoot that is left alone is not probed, but what it has may be taken down.
+        let owner = self.owner.as_ref();
+        if owner.is_none_or(|owner| !owner.standing.is_lost()) {
+            facts.extend(self.found().into_iter().flat_map(Found::facts));
+            facts.extend(self.course());
+        }
+        facts
+    }
+
+    fn state_fact(&self) -> Fact {
+        let tone = match &*self.state {
+            "no_shoot" | "unreadable" => Tone::Warn,
+            _ => Tone::Soft,
+        };
+        Fact::new(tone, self.describe_state())
+    }
+
+    /// As in `hibernated: it hibernates or is about to: it is not probed`.
+    pub fn describe_state(&self) -> String {
+        let mut text = format!("{}: {}", self.state, meaning(&self.state));
+        if let Some(error) = &self.unreadable {
+            let _ = write!(text, " ({error})");
+        }
+        text
+    }
+
+    /// What is done about an outage, and what it costs.
+    fn course(&self) -> Option<Fact> {
         let is_held = |name| self.names(Condition::HeldDown).contains(&name);
-        let marked = probe.found.as_ref().and_then(Found::first_unknown);
-        let marked = marked.filter(|_| !is_held(MARKS_NODES)).map(|left| {
-            if left > 0 {
-                format!("; the first node is marked Unknown in {}", time_span(left))
-            } else {
-                let since = ago(-left);
-                format!("; nodes are marked Unknown since {since}, unless kube-controller-manager was started later")
+        let (tone, text) = match self.verdict()? {
+            Verdict::ScaleDown if !is_held(MARKS_NODES) => match self.found()?.first_unknown()? {
+                left @ 1.. => (
+                    Tone::Bad,
+                    format!("the first node is marked Unknown in {}", time_span(left)),
+                ),
+                left => (
+                    Tone::Bad,
+                    format!(
+                        "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
+                        ago(-left)
+                    ),
+                ),
+            },
+            // Also between the tries of a restore that fails.
+            verdict if verdict.is_up() && self.paused != Some(true) => {
+                let held = self.names(Condition::HeldDown);
+                (!held.is_empty()).then_some((Tone::Warn, "being restored".to_owned()))?
             }
-        });
-        Some(format!("{up}{}", marked.unwrap_or_default()))
+            _ => return None,
+        };
+        Some(Fact::new(tone, text))
+    }
+
+    /// Says why a dependent is as it is, and what becomes of it.
+    fn why(&self, dependent: &ShownDependent) -> Fact {
+        let is_lost = self.verdict() == Some(Verdict::ScaleDown);
+        let is_down = dependent.replicas <= Some(0);
+        // Before, it may be about to be created, or down with its shoot.
+        let judged = |tone| match self.found() {
+            Some(_) => tone,
+            None => Tone::Soft,
+        };
+        let (mut tone, because) = match dependent.condition {
+            Condition::Running if is_lost => (Tone::Bad, "not protected"),
+            Condition::Running => (Tone::Good, "runs"),
+            Condition::HeldDown if is_down => (Tone::Bad, "held down by the watchdog"),
+            Condition::HeldDown => (
+                Tone::Warn,
+                "runs, and still carries the marker of a protection: the next healthy probe removes it",
+            ),
+            Condition::AtZero if self.is_set("restoreOnlyHeldDown") => (
+                judged(Tone::Note),
+                "scaled to 0 not by the watchdog, and with restoreOnlyHeldDown it stays so",
+            ),
+            Condition::AtZero => (
+                judged(Tone::Note),
+                "scaled to 0 not by the watchdog: a healthy probe brings it back",
+            ),
+            Condition::Ignored => (
+                judged(Tone::Note),
+                "annotated with ignore-scaling: the watchdog leaves it as it is",
+            ),
+            Condition::Absent => (
+                Tone::Soft,
+                "it does not exist, which is no error since it is optional",
+            ),
+            Condition::Missing => (
+                judged(Tone::Bad),
+                "it does not exist, though it must: a restore waits for it, for its timeout at most, before those of later levels",
+            ),
+            Condition::Unscalable => (judged(Tone::Bad), "it is not protected"),
+            Condition::Unknown => (Tone::Warn, "it could not be read"),
+        };
+        let mut text = dependent.resource.to_string();
+        if let (Some(replicas), Some(ready)) = (dependent.replicas, dependent.ready) {
+            let _ = write!(text, ", {ready} of {replicas} ready");
+        }
+        let _ = write!(text, ": {because}");
+        if dependent.condition == Condition::HeldDown && is_down {
+            let _ = write!(text, "; it comes back with {}", dependent.saved());
+        }
+        if let Some(since) = dependent.since {
+            let _ = write!(text, " (since {} or longer)", since.format(TIMESTAMP));
+        }
+        if let Some(cause) = &dependent.not_scaled {
+            let _ = write!(text, "; it could not be scaled: {cause}");
+            if dependent.condition != Condition::Absent {
+                tone = Tone::Bad;
+            }
+        }
+        if let Some(wait) = &dependent.waits {
+            let _ = write!(text, "; its write waits for {}", wait.reason);
+            let until = wait.until.map(|until| until.format(TIMESTAMP));
+            let _ = until.map(|until| write!(text, ", until {until}"));
+        }
+        if let Some(replicas) = dependent.would_become {
+            let _ = write!(
+                text,
+                "; without the dry run it would be scaled to {replicas}"
+            );
+        }
+        Fact::new(tone, text)
     }
 }
 
 impl ShownDependent {
-    /// Says all that is known of its condition, and how that is to be taken.
-    pub fn why(&self) -> (Tone, String) {
-        let tone = match self.condition {
-            _ if self.not_scaled.is_some() => Tone::Bad,
-            Condition::HeldDown | Condition::Missing => Tone::Bad,
-            Condition::Running => Tone::Good,
-            _ => Tone::Warn,
+    /// Replicas with which it comes back.
+    fn saved(&self) -> String {
+        let marks = Marks {
+            replicas: self.remembered.clone(),
+            ..Marks::default()
         };
-        let mut why = self.because.clone();
-        if let Some(since) = self.since {
-            why += &format!(" (since {} or longer)", since.format(TIMESTAMP));
-        }
-        if let Some(cause) = &self.not_scaled {
-            why += &format!("; it could not be scaled: {cause}");
-        }
-        if let Some(wait) = &self.waits {
-            why += &format!("; its write waits for {}", wait.reason);
-            if let Some(until) = wait.until {
-                why += &format!(", until {}", until.format(TIMESTAMP));
+        match (marks.remembered(), &self.remembered) {
+            (Some(replicas), _) => format!("{replicas} replicas"),
+            (None, saved) => {
+                let saved = saved.as_deref().unwrap_or("nothing");
+                format!("1 replica, since what is remembered ({saved:?}) cannot be used")
             }
         }
-        if let Some(replicas) = self.would_become {
-            why += &format!("; without the dry run it would be scaled to {replicas}");
+    }
+}
+
+/// What a state by the Cluster means.
+fn meaning(state: &str) -> &'static str {
+    match state {
+        "probed" => "its control plane is there and meant to be",
+        "deleting" => "it is being deleted: it is not probed",
+        "self_hosted" => "its control plane runs on its own nodes: it is not probed",
+        "hibernated" => "it hibernates or is about to: it is not probed",
+        "migrating" => {
+            "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here"
         }
-        (tone, why)
+        "workerless" => {
+            "it has no worker pools, and so no nodes that could be lost: it is not probed"
+        }
+        "waking_up" => {
+            "it is waking up from hibernation: no probe starts before its control plane is back"
+        }
+        "not_yet_reconciled" => {
+            "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before"
+        }
+        "no_shoot" => "its Cluster holds no shoot; a probe that ran before goes on",
+        "unreadable" => "its Cluster cannot be understood; a probe that ran before goes on",
+        _ => "a state that only a later version knows",
+    }
+}
+
+impl Display for ShownOption {
+    /// `restoreOnlyHeldDown true (garden)`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            setting,
+            value,
+            from,
+        } = self;
+        write!(f, "{setting} {value} ({})", from.into_str())
+    }
+}
+
+impl ShownOption {
+    fn fact(&self) -> Fact {
+        if self.setting == "pause" && self.value == "true" {
+            let text = format!("{self}: its operators want nothing written, in either direction");
+            return Fact::new(Tone::Warn, text);
+        }
+        // What `garden` sets stands above all shoots.
+        let tone = match self.from {
+            Source::Namespace => Tone::Note,
+            _ => Tone::Soft,
+        };
+        Fact::new(tone, self.to_string())
     }
 }
 
 impl OwnerStatus {
-    pub fn fact(&self) -> Fact {
-        let sentence = self.sentence();
-        let (tone, text) = match self.standing {
-            Standing::Ours => (Tone::Good, format!("this seed: {sentence}")),
-            Standing::Elsewhere => (
-                Tone::Bad,
-                format!("another seed: {sentence}; the prober neither probes nor writes it"),
-            ),
-            _ => (
-                Tone::Warn,
-                format!(
-                    "not known: {sentence}; for longer than is tolerated, the prober leaves the shoot alone"
-                ),
-            ),
+    fn fact(&self) -> Fact {
+        let (tone, is_ours, then) = match self.standing {
+            Standing::Ours => (Tone::Good, "owned by this seed", ""),
+            Standing::Elsewhere => {
+                let then = "; the prober neither probes nor writes it";
+                (Tone::Bad, "owned by another seed", then)
+            }
+            _ => {
+                let then = "; for longer than is tolerated, the prober leaves the shoot alone";
+                (Tone::Warn, "not known to be ours", then)
+            }
         };
-        Fact::new(tone, "Owner", text)
+        Fact::new(tone, format!("{is_ours}: {}{then}", self.sentence()))
     }
 }
 
 impl ProbeStatus {
-    /// Findings of the last probes, and when the next one is due.
-    fn facts(&self) -> Vec<Fact> {
-        let mut facts: Vec<_> = self.failure.iter().map(Failure::fact).collect();
-        facts.extend(self.found.iter().flat_map(Found::facts));
-        if let Some(direction) = &self.scaling {
-            facts.push(Fact::new(Tone::Soft, "Scaling", direction.as_ref()));
+    fn next(&self) -> Fact {
+        let due = due(self.next_probe_in_seconds);
+        match self.overdue {
+            true => Fact::new(Tone::Bad, format!("its probe is overdue, {due}")),
+            false => Fact::new(Tone::Soft, format!("next probe {due}")),
         }
-        let tone = if self.overdue { Tone::Bad } else { Tone::Soft };
-        facts.push(Fact::new(
-            tone,
-            "Next probe",
-            due(self.next_probe_in_seconds),
-        ));
-        facts
     }
 }
 
 /// As in `in 5s` or `due for 2s`.
 pub(super) fn due(seconds: i64) -> String {
-    if seconds < 0 {
-        format!("due for {}", time_span(-seconds))
-    } else {
-        format!("in {}", time_span(seconds))
+    match seconds {
+        ..0 => format!("due for {}", time_span(-seconds)),
+        _ => format!("in {}", time_span(seconds)),
     }
 }
 
@@ -255,42 +360,20 @@ impl Failure {
         } = self;
         let since = since.format(TIMESTAMP);
         let text = format!(
-            "{failed_probes} in a row since {since} ({category} at {stage}), so nothing is concluded: {message}"
+            "probes fail ({category} at {stage}), so nothing is concluded: {message}, {failed_probes} in a row since {since}"
         );
-        Fact::new(Tone::Warn, "Failed probes", text)
-    }
-
-    fn note(&self) -> String {
-        let Self {
-            stage,
-            category,
-            message,
-            since,
-            ..
-        } = self;
-        let since = since.format(TIMESTAMP);
-        format!("probes fail ({category} at {stage}): {message}, since {since}")
+        Fact::new(Tone::Warn, text)
     }
 }
 
 impl Found {
     fn facts(&self) -> Vec<Fact> {
-        let Self {
-            verdict,
-            candidates,
-            expired,
-            expired_after_seconds,
-            ..
-        } = *self;
-        let tone = match verdict {
+        let tone = match self.verdict {
             Verdict::ScaleDown => Tone::Bad,
             verdict if verdict.is_up() => Tone::Good,
             _ => Tone::Warn,
         };
-        let mut facts = vec![Fact::new(tone, "Verdict", describe_verdict(verdict))];
-
-        let mut leases = format!("{expired} of {candidates} leases expired");
-        // Writing to a String does not fail.
+        let mut leases = format!("{} of {} leases expired", self.expired, self.candidates);
         for (count, what) in [
             (self.undecided, "undecided"),
             (self.skewed, "by clocks that differ"),
@@ -299,21 +382,26 @@ impl Found {
                 let _ = write!(leases, ", {count} {what}");
             }
         }
-        let _ = write!(leases, " (expired after {expired_after_seconds}s");
-        if candidates > 1 {
+        let _ = write!(leases, " (expired after {}s", self.expired_after_seconds);
+        if self.candidates > 1 {
             let _ = write!(leases, ", an outage from {:.0}% on", self.fraction * 100.0);
         }
         let _ = write!(leases, "), probed {}", ago(self.seconds_ago));
-        facts.push(Fact::new(Tone::Soft, "Leases", leases));
-
+        let mut facts = vec![
+            Fact::new(tone, describe_verdict(self.verdict)),
+            Fact::new(Tone::Soft, leases),
+        ];
         if self.grace_too_short {
-            let price = describe_short(self.unknown_after_seconds, expired_after_seconds);
-            facts.push(Fact::new(Tone::Warn, "Grace", price));
+            let price = describe_short(self.unknown_after_seconds, self.expired_after_seconds);
+            facts.push(Fact::new(
+                Tone::Warn,
+                format!("its grace is too short: {price}"),
+            ));
         }
-
-        let not_counted = excluded(&self.excluded);
-        if !not_counted.is_empty() {
-            facts.push(Fact::new(Tone::Soft, "Excluded", not_counted));
+        if !self.excluded.is_empty() {
+            let excluded = self.excluded.iter();
+            let excluded = list(excluded.map(|(reason, count)| format!("{reason}: {count}")));
+            facts.push(Fact::new(Tone::Soft, format!("not counted: {excluded}")));
         }
         facts
     }
@@ -335,15 +423,6 @@ pub(super) fn describe_short(grace_seconds: f64, expired_after_seconds: f64) -> 
     )
 }
 
-/// As in `no_node: 2, not_managed: 1`.
-pub(super) fn excluded(counts: &BTreeMap<impl Display, usize>) -> String {
-    list(
-        counts
-            .iter()
-            .map(|(reason, count)| format!("{reason}: {count}")),
-    )
-}
-
 /// As in `scale_up: the nodes reach their API server`.
 pub fn describe_verdict(verdict: Verdict) -> String {
     let meaning = match verdict {
@@ -351,7 +430,7 @@ pub fn describe_verdict(verdict: Verdict) -> String {
         Verdict::ScaleUpHeldDown => {
             "the nodes that count reach their API server: what is held down may come back"
         }
-        Verdict::ScaleDown => "the nodes have lost the way to their API server",
+        Verdict::ScaleDown => "in an outage, the nodes have lost the way to their API server",
         Verdict::HoldSingleCandidate => {
             "only one node counts, and its lease is not known to be valid: nothing is concluded"
         }
@@ -365,6 +444,26 @@ pub fn describe_verdict(verdict: Verdict) -> String {
     format!("{}: {meaning}", verdict.into_str())
 }
 
+/// What a write waits for.
+pub(super) const fn waits_for(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NotOurs => "the Cluster to name this seed",
+        Reason::NotOwned => "the owner record to name this seed",
+        Reason::Paused => "the pause to be lifted",
+        Reason::SeedUnseen => "the seed's Clusters to be read",
+        Reason::InitialDelay => "the end of initialDelay",
+        Reason::Order => "its level and its delay",
+        Reason::Terms => "a probe since leadership, config or settings changed",
+        Reason::Stabilization => "the verdict to last for scaleUpStabilization",
+        Reason::Leader => "the leader, whose turn it is",
+        Reason::Undone => "the last write, which others have undone, to be some seconds ago",
+        Reason::Backoff => "another attempt after the last one, which failed",
+        Reason::Changed => "a probe since others changed it",
+        Reason::Answer => "a probe of the last seconds",
+        Reason::Permit => "other writes, which go first",
+    }
+}
+
 /// Node, age, state, and by how much the node's clock differs.
 pub fn lease_cells(lease: &SeenLease) -> (Tone, [String; 4]) {
     let tone = match lease.state {
@@ -372,13 +471,21 @@ pub fn lease_cells(lease: &SeenLease) -> (Tone, [String; 4]) {
         LeaseState::Undecided => Tone::Warn,
         LeaseState::Expired => Tone::Bad,
     };
-    let (age, state) = (
-        format!("{:.1}s", in_seconds(lease.age)),
-        lease.state.into_str(),
-    );
     let clock = match in_seconds(lease.skew) {
         0.0 => String::new(),
         skew => format!("{:+.0}s", -skew),
     };
-    (tone, [lease.node.clone(), age, state.to_owned(), clock])
+    let (age, state) = (in_seconds(lease.age), lease.state.into_str());
+    (
+        tone,
+        [
+            lease.node.clone(),
+            format!("{age:.1}s"),
+            state.into(),
+            clock,
+        ],
+    )
 }
+
+#[cfg(test)]
+mod tests;

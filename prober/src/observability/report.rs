@@ -1,44 +1,64 @@
-//! Reports on one shoot: in its status, the log, metrics and Events.
+//! Reports on one shoot: in its view, the log, metrics and Events. Its task owns the reporter.
 
-use std::sync::Arc;
+use std::iter::zip;
 
-use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
-use prober_core::config::{Dependent, DependentId, ResourceRef};
+use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
+use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
-use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{DependentRecord, Environment, Reason, Report, Waits};
+use prober_core::verdict::Verdict;
 
-use super::facts::{describe_short, excluded, list};
+use super::facts::{describe_short, list, waits_for};
 use super::in_seconds;
-use super::outage::{Outage, OutageEnd, SCHEMA, SeenDependent, Snapshot};
-use super::outcome::ProbeOutcome;
-use super::settings::ShownOption;
-use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
-use super::waits::reason;
-use super::why::Condition;
-use crate::task::ShootContext;
-use crate::owner::Standing;
+use super::outage::{Judged, Outage, OutageEnd, Snapshot};
+use super::shoot_statuses::{ShootStatuses, StatusHandle};
+use super::view::{Condition, Failure, Found, ShootView, ShownWait};
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
+use crate::task::ShootContext;
 
-/// Reports in the shoot's status, the log, metrics and Events.
 pub(crate) struct Reporter {
-    status: StatusHandle,
+    handle: StatusHandle,
+    outage: Option<Outage>,
+    scaling: Option<Direction>,
+    grace: Option<Grace>,
 }
 
 impl Reporter {
-    /// Called before each input, with what the shoot decides by.
-    pub(crate) fn options(&self, env: &Environment<'_>) {
+    pub(crate) fn new(
+        statuses: &ShootStatuses,
+        namespace: &str,
+        config: &Config,
+        first_probe: Moment,
+    ) -> Self {
+        Self {
+            handle: statuses.register(namespace, config, first_probe),
+            outage: None,
+            scaling: None,
+            grace: None,
+        }
+    }
+
+    /// Called before each input. Settings that were known stay shown while they are not.
+    pub(crate) fn observe(&self, env: &Environment<'_>) {
         if env.paused.is_some() {
-            self.options_known(env.options);
+            self.handle.update(|view| {
+                if view.set_options(env.options) {
+                    let settings = view.settings.iter().filter(|option| option.is_overruled());
+                    let settings = list(settings);
+                    tracing::info!(
+                        settings,
+                        "settings by annotations on the shoot's namespace, or on garden"
+                    );
+                }
+            });
         }
     }
 
     pub(crate) fn report(&mut self, context: &ShootContext, report: Report) {
-        let metrics = &context.shared.metrics;
         match report {
             Report::Found => self.probe_complete(context),
             // The probe was complete but for them.
@@ -54,62 +74,91 @@ impl Reporter {
                 turn,
                 without_lead,
             } => {
-                let resource = context.resource(dependent);
-                metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
-                let took_s = took.map(|took| took.as_seconds_f64());
-                context.written(resource, direction, &change, took_s);
-                self.status.update(|status| {
-                    if let Some(outage) = &mut status.outage {
-                        let answered = took.is_some();
-                        outage.wrote(resource, &change, !without_lead, answered, context.wall());
-                    }
-                });
+                self.outage.iter_mut().for_each(|outage| outage.writes += 1);
+                context.written(dependent, direction, &change, took, turn);
                 if without_lead {
-                    context.written_without_lead(resource, direction);
+                    context.written_without_lead(dependent, direction);
                 }
             }
             Report::NotScaled(at, direction, refusal) => {
+                let cause = refusal.to_string();
+                self.handle.update(|view| {
+                    let mut shown = view.dependents.iter_mut().skip(at.0);
+                    shown.next().map(|shown| shown.not_scaled = Some(cause))
+                });
                 context.not_scaled(at, direction, &refusal);
-                let resource = context.resource(at).clone();
-                self.status
-                    .update(|status| status.not_scaled.insert(resource, refusal.to_string()));
             }
-            Report::Waits(at, direction, waits) => {
-                if waits.reason == Reason::NotOwned {
-                    metrics.owners.prevented.inc(direction);
-                }
-                context.waits(at, direction, waits);
-            }
-            Report::NotReady(at) => {
-                metrics.not_ready.inc();
-                tracing::warn!(resource = %context.resource(at), "resource is not ready yet, going on");
-            }
+            Report::Waits(at, direction, waits) => context.waits(at, direction, waits),
+            Report::NotReady(at) => context.not_ready(at),
             Report::LeftBehind(at) => context.left_behind(at),
             Report::KeepsChanging(at) => context.keeps_changing(at),
-            Report::WouldWrite(at, direction, replicas_before, replicas) => {
-                let resource = context.resource(at);
-                metrics.dry_run_write(direction, resource);
-                let direction = direction.into_str();
-                tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
+            Report::WouldWrite(at, direction, before, after) => {
+                context.would_write(at, direction, before, after);
             }
         }
     }
 
-    pub(crate) fn probe_failed(&mut self, context: &ShootContext, error: &ProbeError) {
+    fn probe_complete(&mut self, context: &ShootContext) {
+        let Some(finding) = context.shoot.finding() else {
+            return;
+        };
+        let now = context.shared.clock.now();
+        let (stage, metrics) = (["leases", "nodes"], &context.shared.metrics);
+        metrics
+            .probes
+            .inc([stage[usize::from(finding.nodes_known)], "complete"]);
+        metrics
+            .probe_seconds
+            .observe(in_seconds(now - context.probe_began));
+        let found = Found::new(finding, context.shoot.counted_leases());
+        let (before, failure) = self.handle.update_probe(|probe| {
+            probe.complete = now;
+            let before = probe.found.replace(found).map(|found| found.verdict);
+            (before, probe.failure.take())
+        });
+        if failure.is_some() {
+            tracing::info!("probes are complete again");
+        }
+        if self.grace.replace(finding.grace) != Some(finding.grace) && finding.grace.is_too_short()
+        {
+            context.grace_too_short(finding.grace);
+        }
+        let verdict = finding.verdict.into_str();
+        if before == Some(finding.verdict) {
+            return tracing::debug!(verdict, "probe complete");
+        }
+        let excluded = finding.excluded.iter();
+        tracing::info!(
+            verdict,
+            candidates = finding.tally.candidates,
+            expired = finding.tally.expired,
+            undecided = finding.tally.undecided,
+            fraction = finding.fraction,
+            nodes_listed = finding.nodes_known,
+            excluded = list(excluded.map(|(reason, count)| format!("{reason}: {count}"))),
+            "probe complete"
+        );
+    }
+
+    pub(crate) fn probe_failed(&self, context: &ShootContext, error: &ProbeError) {
         let (stage, category) = (error.stage.into_str(), error.cause.category());
         let failed_probes = context.shoot.failures();
-        context.shared.metrics.probes.failed(error);
-        let failure = Failure {
+        let metrics = &context.shared.metrics;
+        metrics.probes.inc([stage, category]);
+        if matches!(error.cause, Cause::Throttled { .. }) {
+            metrics.throttles.inc();
+        }
+        let mut failure = Failure {
             stage: stage.into(),
             category: category.into(),
             message: error.cause.to_string(),
             failed_probes,
-            since: context.wall().trunc_subsecs(0),
+            since: context.now().trunc_subsecs(0),
         };
-        let before = self.status.update(|status| {
-            let before = status.failure.take();
-            let since = before.as_ref().map_or(failure.since, |before| before.since);
-            status.failure = Some(Failure { since, ..failure });
+        let before = self.handle.update_probe(|probe| {
+            let before = probe.failure.take();
+            failure.since = before.as_ref().map_or(failure.since, |before| before.since);
+            probe.failure = Some(failure);
             before
         });
         if before.is_some_and(|before| before.category == category) {
@@ -119,302 +168,228 @@ impl Reporter {
         }
     }
 
-    /// Brings the status up to date; what has changed since decides whether an outage has ended.
+    /// Called after each input and its reports: publishes the shoot, and follows its outage.
     pub(crate) fn updated(&mut self, context: &ShootContext) {
-        let (shoot, now) = (&context.shoot, context.shared.clock.now());
-        let owner = context.owner();
-        let ended = self.status.update(|status| {
-            status.due = shoot.due();
-            status.owner = owner;
-            let intended = |dependent: &DependentRecord| {
-                let after = dependent.intended()?.replicas();
-                Some((dependent.resource.clone(), after))
-            };
-            status.intended = shoot.dependents().filter_map(intended).collect();
-            let scaling = std::mem::replace(&mut status.scaling, shoot.scaling());
-            if scaling != status.scaling {
-                context.scaling_changed(scaling, status.scaling);
-            }
-            let fails = |resource: &ResourceRef| {
-                let mut dependents = shoot.dependents();
-                dependents.any(|dependent| dependent.resource == *resource && dependent.fails())
-            };
-            status.not_scaled.retain(|resource, _| fails(resource));
-            let waits = |dependent: &DependentRecord| {
-                Some((dependent.resource.clone(), dependent.waits()?))
-            };
-            status.waits = shoot.dependents().filter_map(waits).collect();
-            // Before the first complete probe the shoot may be about to be created.
-            if status.outcome.is_some() {
-                context.follow_missing(&mut status.missing);
-            }
-            status.set_held_down(shoot.held_down(), now);
-            let (verdict, outcome) = (shoot.verdict(), status.outcome.as_deref());
-            status
-                .history
-                .follow(verdict, outcome, shoot.dependents(), now);
-            let only_held_down = status.restores_only_held_down();
-            let seen = |dependent| SeenDependent::new(dependent, only_held_down);
-            let snapshot = Snapshot {
-                namespace: &context.namespace,
-                verdict,
-                outcome,
-                dependents: shoot.dependents().map(seen).collect(),
-                waits: &status.waits,
-                not_scaled: &status.not_scaled,
-                history: &status.history,
-                is_scaling: shoot.scaling().is_some(),
-                paused: status.is_paused(),
-                leads: context.shared.election.leads(),
-                now,
-                wall: context.wall(),
-            };
-            Outage::follow(&mut status.outage, &snapshot)
+        let (shoot, now) = (&context.shoot, context.now());
+        let (paused, only_held_down) = self.handle.update(|view| {
+            context.publish(view);
+            let only_held_down = view.is_set("restoreOnlyHeldDown");
+            (view.paused == Some(true), only_held_down)
         });
+        let before = std::mem::replace(&mut self.scaling, shoot.scaling());
+        if let Some(direction) = before.filter(|_| before != self.scaling) {
+            context.scaling_ended(direction, paused);
+        }
+        let is_down = shoot.verdict() == Some(Verdict::ScaleDown);
+        if is_down && context.is_lost() {
+            return;
+        }
+        let is_held = |known: &DependentRecord| known.stays_held_down(only_held_down);
+        let dependents = shoot
+            .dependents()
+            .map(|known| (&known.resource, is_held(known)));
+        let tally = shoot
+            .finding()
+            .map(|finding| finding.tally)
+            .unwrap_or_default();
+        let snapshot = Snapshot {
+            namespace: &context.namespace,
+            verdict: shoot.verdict(),
+            judged: Judged {
+                candidates: tally.candidates,
+                expired: tally.expired,
+            },
+            dependents: dependents.collect(),
+            is_scaling: self.scaling.is_some(),
+            paused,
+            now,
+        };
+        let ended = Outage::follow(&mut self.outage, &snapshot);
         self.outage_ended(context, ended);
     }
 
+    /// Called once nobody probes the shoot any more.
     pub(crate) fn ended(&mut self, context: &ShootContext) {
-        let ended = self
-            .status
-            .update(|status| Outage::probe_ended(&mut status.outage, context.wall()));
+        let ended = Outage::probe_ended(&mut self.outage, context.now());
         self.outage_ended(context, ended);
-        let cut_short = context.shoot.scaling().filter(|_| context.is_lost());
-        if let Some(direction) = cut_short {
-            context.shared.metrics.owners.prevented.inc(direction);
-        }
         tracing::info!("probe ended");
     }
-}
 
-impl Reporter {
-    pub(crate) fn new(statuses: &ShootStatuses, namespace: &str, first_probe: Moment) -> Self {
-        Self {
-            status: statuses.register(namespace.to_owned(), first_probe),
-        }
-    }
-
-    /// Reports changes of the annotations. The last known ones stay shown while they are unknown.
-    fn options_known(&self, options: ResolvedOptions) {
-        let before = self.status.update(|status| status.options.replace(options));
-        let (paused, from) = (options.pause.value, options.pause.from.into_str());
-        if paused != before.is_some_and(|before| before.pause.value) {
-            tracing::info!(
-                paused,
-                from,
-                "pause annotation on the shoot's namespace, or on garden"
-            );
-        }
-        let others = |options: ResolvedOptions| {
-            let is_other = |option: &ShownOption| option.setting != "pause";
-            list(ShownOption::overruled(&options).filter(is_other))
-        };
-        let settings = others(options);
-        if settings != before.map(others).unwrap_or_default() {
-            tracing::info!(
-                settings,
-                "settings by annotations on the shoot's namespace, or on garden"
-            );
-        }
-    }
-
-    fn probe_complete(&self, context: &ShootContext) {
-        let Some(finding) = context.shoot.finding() else {
-            return;
-        };
-        let now = context.shared.clock.now();
-        let took = (now - context.probe_began).to_std().unwrap_or_default();
-        context
-            .shared
-            .metrics
-            .probes
-            .complete(finding.nodes_known, took);
-        let counted = context.shoot.counted_leases();
-        let (before, failure) = self.status.update(|status| {
-            let before = status.outcome.take();
-            status.complete = now;
-            status.outcome = Some(Arc::new(ProbeOutcome::new(finding, &counted)));
-            (before, status.failure.take())
-        });
-        if failure.is_some() {
-            tracing::info!("probes are complete again");
-        }
-        let (grace, before) = (
-            finding.grace,
-            before.map(|before| Arc::clone(&before.finding)),
-        );
-        if grace.is_too_short() && before.as_ref().is_none_or(|before| before.grace != grace) {
-            context.grace_too_short(grace);
-        }
-        macro_rules! log {
-            ($level:ident) => {
-                tracing::$level!(
-                    verdict = finding.verdict.into_str(),
-                    candidates = finding.tally.candidates,
-                    expired = finding.tally.expired,
-                    undecided = finding.tally.undecided,
-                    fraction = finding.fraction,
-                    nodes_listed = finding.nodes_known,
-                    excluded = excluded(&finding.excluded),
-                    "probe complete"
-                )
-            };
-        }
-        match before {
-            Some(before) if before.verdict == finding.verdict => log!(debug),
-            _ => log!(info),
-        }
-    }
-
-    /// Reports a whole outage in the log, and in an Event and metrics if this replica leads or has
-    /// taken part.
-    fn outage_ended(&self, context: &ShootContext, ended: Option<Box<Outage>>) {
+    /// Reports an outage in the log, and in an Event and metrics if this replica leads or has taken
+    /// part.
+    fn outage_ended(&self, context: &ShootContext, ended: Option<Outage>) {
         let Some(outage) = ended else { return };
-        tracing::info!(
-            schema = SCHEMA,
-            end = outage.end.map(<&str>::from),
-            blip = outage.is_blip(),
-            seconds = outage.seconds(),
-            acted = outage.acted,
-            record = serde_json::to_string(&outage).unwrap_or_default(),
-            "outage ended"
-        );
-        if context.shared.election.leads() || outage.acted.is_some() {
-            context.shared.metrics.outages.ended(&outage);
-            let (events, about) = (&context.shared.events, &context.namespace);
-            match outage.end {
-                Some(OutageEnd::Restored | OutageEnd::NothingHeldDown) => {
-                    events.normal(about, "OutageEnded", &outage.sentence())
+        let (end, seconds, text) = (outage.end, outage.seconds(), outage.sentence());
+        let record = serde_json::to_string(&outage).unwrap_or_default();
+        tracing::info!(end = end.into_str(), seconds, record, "outage ended");
+        let shared = &context.shared;
+        if shared.election.leads() || outage.writes > 0 {
+            shared.metrics.outages.inc([end.into_str()]);
+            shared.metrics.outage_seconds.observe(seconds);
+            let (events, about) = (&shared.events, &context.namespace);
+            match end {
+                OutageEnd::Restored | OutageEnd::NothingHeldDown => {
+                    events.normal(about, "OutageEnded", &text);
                 }
-                _ => events.warning(about, "OutageEnded", &outage.sentence()),
+                _ => events.warning(about, "OutageEnded", &text),
             }
         }
-        self.status.keep(*outage);
+        self.handle.keep(outage);
     }
 }
 
 impl ShootContext {
-    /// Reports that this replica has more or nothing to do now.
-    fn scaling_changed(&self, before: Option<Direction>, now: Option<Direction>) {
-        let verdict = self.shoot.verdict();
-        if let Some(direction) = before {
-            let is_over = verdict.is_some_and(|verdict| match direction {
-                Direction::Up => !verdict.is_up(),
-                Direction::Down => verdict.is_up(),
-            });
-            if is_over {
-                self.shared.metrics.cancelled_scalings.inc(direction);
-            }
-            let direction = direction.into_str();
-            let verdict = verdict.map_or("unknown", |verdict| verdict.into_str());
-            tracing::info!(direction, verdict, cancelled = is_over, "scaling ended");
+    /// Shows the shoot as it is now.
+    fn publish(&self, view: &mut ShootView) {
+        let (shoot, now) = (&self.shoot, self.now().trunc_subsecs(0));
+        let is_judged = view.found().is_some();
+        if let Some(probe) = &mut view.probe {
+            probe.due = shoot.due();
+            probe.scaling = shoot.scaling().map(|direction| direction.into_str().into());
         }
-        if let Some(direction) = now {
-            tracing::info!(direction = direction.into_str(), "scaling begins");
+        let dependents = zip(&self.config.dependents, shoot.dependents());
+        for (shown, (config, known)) in zip(&mut view.dependents, dependents) {
+            if !known.fails() {
+                shown.not_scaled = None;
+            }
+            shown.show(config, known.state());
+            let since = shown.since.unwrap_or(now);
+            shown.since = known.is_held_down().then_some(since);
+            shown.waits = known.waits().map(|waits| ShownWait {
+                name: waits.reason.into_str().into(),
+                reason: waits_for(waits.reason).into(),
+                until: waits.until.map(|until| self.wall(until).trunc_subsecs(0)),
+            });
+            shown.would_become = known.intended().map(PlannedWrite::replicas);
+            let is_lacking = matches!(shown.condition, Condition::Missing | Condition::Unscalable);
+            let was_missing = std::mem::replace(&mut shown.is_missing, is_judged && is_lacking);
+            if shown.is_missing && !was_missing {
+                tracing::warn!(resource = %shown.resource, "resource does not exist or cannot be scaled, so an outage would find it unprotected; the config does not call it optional");
+            }
+        }
+    }
+
+    /// Reports a scaling that ended before all was done.
+    fn scaling_ended(&self, direction: Direction, paused: bool) {
+        let verdict = self.shoot.verdict();
+        let is_up = direction == Direction::Up;
+        if paused || verdict.is_some_and(|verdict| verdict.is_up() != is_up) {
+            self.shared
+                .metrics
+                .cancelled_scalings
+                .inc([direction.into_str()]);
+            let (direction, verdict) = (direction.into_str(), verdict.map(<&str>::from));
+            tracing::info!(direction, verdict, paused, "scaling cancelled");
         }
     }
 
     fn grace_too_short(&self, grace: Grace) {
         let [grace_s, expired_after_s] = [grace.period(), grace.threshold()].map(in_seconds);
-        let message = describe_short(grace_s, expired_after_s);
         tracing::warn!(
             grace_s,
             expired_after_s,
             "grace is too short for the renewals of the nodes' leases, protection may come too late"
         );
+        let message = describe_short(grace_s, expired_after_s);
         let events = &self.shared.events;
         events.warning(&self.namespace, "GraceTooShort", &message);
     }
 
-    /// Brings up to date which dependents do not exist although they must, and reports new ones.
-    fn follow_missing(&self, missing: &mut Vec<ResourceRef>) {
-        let must = self.config.dependents.iter().zip(self.shoot.dependents());
-        let is_missing = |(config, known): &(&Dependent, &DependentRecord)| {
-            Condition::is_missing(config, known.state())
-        };
-        let now = must.filter(is_missing).map(|(_, known)| &known.resource);
-        let now: Vec<&ResourceRef> = now.collect();
-        for resource in now.iter().filter(|resource| !missing.contains(resource)) {
-            tracing::warn!(%resource, "resource does not exist or cannot be scaled, so an outage would find it unprotected; the config does not call it optional");
-        }
-        *missing = now.into_iter().cloned().collect();
-    }
-
     fn waits(&self, at: DependentId, direction: Direction, waits: Waits) {
-        let until = waits.until.map(|until| {
-            let clock = self.shared.clock;
-            let left = until - clock.now();
-            (clock.wall_now() + left).to_rfc3339_opts(SecondsFormat::Millis, true)
-        });
+        if waits.reason == Reason::NotOwned {
+            self.shared
+                .metrics
+                .owner_prevented
+                .inc([direction.into_str()]);
+        }
+        let until = waits.until.map(|until| self.wall(until));
         tracing::info!(
             resource = %self.resource(at),
             direction = direction.into_str(),
-            waits_for = reason(waits.reason),
-            until,
+            waits_for = waits_for(waits.reason),
+            until = until.map(|until| until.to_rfc3339_opts(SecondsFormat::Millis, true)),
             "resource is not written yet"
         );
     }
 
     fn written(
         &self,
-        resource: &ResourceRef,
+        at: DependentId,
         direction: Direction,
         change: &PlannedWrite,
-        took_s: Option<f64>,
+        took: Option<TimeDelta>,
+        turn: TimeDelta,
     ) {
-        let (metrics, PlannedWrite { base, write }) = (&self.shared.metrics, change);
-        metrics.scaled(direction, resource, "written");
+        let (resource, metrics) = (self.resource(at), &self.shared.metrics);
+        let PlannedWrite { base, write } = change;
+        let (before, after, direction) = (base.replicas, change.replicas(), direction.into_str());
+        self.count_write(resource, direction, "written");
+        let turns = metrics
+            .decision_to_write
+            .get_or_create(&[("direction", direction.to_owned())]);
+        turns.observe(in_seconds(turn));
         if write.used_default_replicas {
-            metrics.restores_with_default_replicas.inc();
+            metrics.default_replicas.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
         }
         tracing::info!(
             %resource,
-            direction = direction.into_str(),
-            replicas_before = base.replicas,
-            replicas = change.replicas(),
+            direction,
+            replicas_before = before,
+            replicas = after,
             marker_removed = base.marks.held_down && !write.marks.held_down,
-            took_s,
+            took_s = took.map(in_seconds),
             "resource written"
         );
-        let (before, events) = (base.replicas, &self.shared.events);
-        let about = self.object(resource);
-        match write.replicas {
-            Some(0) => {
-                let why = if self.is_lost() {
-                    "the shoot belongs to another seed"
-                } else {
-                    "the nodes have lost the way to their API server"
-                };
-                events.warning(
-                    &about,
-                    "ScaledDown",
-                    &format!("Scaled from {before} to 0: {why}"),
-                );
-            }
-            Some(replicas) => events.normal(
-                &about,
+        let (reason, text) = match write.replicas {
+            Some(0) if self.is_lost() => (
+                "ScaledDown",
+                format!("Scaled from {before} to 0: the shoot belongs to another seed"),
+            ),
+            Some(0) => (
+                "ScaledDown",
+                format!(
+                    "Scaled from {before} to 0: the nodes have lost the way to their API server"
+                ),
+            ),
+            Some(_) => (
                 "ScaledUp",
-                &format!("Scaled from {before} to {replicas}: the nodes reach their API server"),
+                format!("Scaled from {before} to {after}: the nodes reach their API server"),
             ),
-            None if !write.marks.held_down => events.normal(
-                &about,
+            None if !write.marks.held_down => (
                 "ProtectionRemoved",
-                &format!("Annotations removed, replicas stay at {before}"),
+                format!("Annotations removed, replicas stay at {before}"),
             ),
-            None => events.normal(
-                &about,
+            None => (
                 "ProtectionMarked",
-                "Marked again as held down: somebody took the mark",
+                "Marked again as held down: somebody took the mark".to_owned(),
             ),
+        };
+        match write.replicas {
+            Some(0) => self.warn(resource, reason, &text),
+            _ => self
+                .shared
+                .events
+                .normal(&self.object(resource), reason, &text),
         }
     }
 
+    /// True if it belongs to another seed or may do so.
+    fn is_lost(&self) -> bool {
+        let (owners, now) = (self.shared.owners(), self.shared.clock.now());
+        let owner = owners.status(&self.namespace, now);
+        owner.is_some_and(|owner| owner.standing.is_lost())
+    }
+
     /// Reports that the leader did not act.
-    fn written_without_lead(&self, resource: &ResourceRef, direction: Direction) {
+    fn written_without_lead(&self, at: DependentId, direction: Direction) {
+        let resource = self.resource(at);
         let leader = self.shared.election.status().leader;
         let leader = leader.unwrap_or_else(|| "nobody".to_owned());
-        self.shared.metrics.protected_without_lead.inc(direction);
+        self.shared
+            .metrics
+            .protected_without_lead
+            .inc([direction.into_str()]);
         tracing::warn!(%resource, direction = direction.into_str(), leader, "the leader did not act, this replica did in its place");
         let done = match direction {
             Direction::Down => "taken to 0",
@@ -427,29 +402,48 @@ impl ShootContext {
 
     fn not_scaled(&self, at: DependentId, direction: Direction, refusal: &Refusal) {
         let (resource, category) = (self.resource(at), refusal.into_str());
-        self.shared.metrics.scaled(direction, resource, category);
         let direction = direction.into_str();
-        let message = format!("Cannot be scaled {direction}: {refusal}");
-        self.warn(resource, "ScalingFailed", &message);
+        self.count_write(resource, direction, category);
         tracing::error!(%resource, direction, category, error = %refusal, "resource cannot be scaled");
+        let text = format!("Cannot be scaled {direction}: {refusal}");
+        self.warn(resource, "ScalingFailed", &text);
+    }
+
+    fn not_ready(&self, at: DependentId) {
+        self.shared.metrics.not_ready.inc();
+        tracing::warn!(resource = %self.resource(at), "resource is not ready yet, going on");
+    }
+
+    fn left_behind(&self, at: DependentId) {
+        let resource = self.resource(at);
+        let labels = [&*resource.kind, &*resource.name];
+        self.shared.metrics.left_behind.inc(labels);
+        tracing::warn!(%resource, "resource could not be restored within its timeout, going on without it");
     }
 
     fn keeps_changing(&self, at: DependentId) {
         let resource = self.resource(at);
         tracing::warn!(%resource, "somebody else keeps writing the resource");
-        let message = "Somebody else keeps writing it while it is being scaled";
-        self.warn(resource, "KeepsChanging", message);
+        let text = "Somebody else keeps writing it while it is being scaled";
+        self.warn(resource, "KeepsChanging", text);
     }
 
-    fn left_behind(&self, at: DependentId) {
-        let resource = self.resource(at);
-        self.shared.metrics.left_behind(resource);
-        tracing::warn!(%resource, "resource could not be restored within its timeout, going on without it");
+    fn would_write(&self, at: DependentId, direction: Direction, before: i32, after: i32) {
+        let (resource, direction) = (self.resource(at), direction.into_str());
+        let labels = [direction, &resource.kind, &resource.name];
+        self.shared.metrics.dry_run_writes.inc(labels);
+        tracing::info!(%resource, direction, replicas_before = before, replicas = after, "dry run: resource would be written");
     }
 
-    fn warn(&self, resource: &ResourceRef, reason: &'static str, message: &str) {
+    /// A resource was written, or could not be: `result` is `written` or the error's category.
+    fn count_write(&self, resource: &ResourceRef, direction: &str, result: &str) {
+        let labels = [direction, &resource.kind, &resource.name, result];
+        self.shared.metrics.scale_operations.inc(labels);
+    }
+
+    fn warn(&self, resource: &ResourceRef, reason: &'static str, text: &str) {
         let events = &self.shared.events;
-        events.warning(&self.object(resource), reason, message);
+        events.warning(&self.object(resource), reason, text);
     }
 
     /// A resource of this shoot, as Events name it.
@@ -461,19 +455,12 @@ impl ShootContext {
         &self.config.dependent(dependent).resource
     }
 
-    /// Standing by the owner record; `None` while the config has no check.
-    fn owner(&self) -> Option<Standing> {
-        let (owners, now) = (self.shared.owners(), self.shared.clock.now());
-        Some(owners.status(&self.namespace, now)?.standing)
+    fn now(&self) -> DateTime<Utc> {
+        self.wall(self.shared.clock.now())
     }
 
-    /// True if it belongs to another seed or may do so.
-    fn is_lost(&self) -> bool {
-        self.owner().is_some_and(Standing::is_lost)
-    }
-
-    fn wall(&self) -> DateTime<Utc> {
-        self.shared.clock.wall(self.shared.clock.now())
+    fn wall(&self, moment: Moment) -> DateTime<Utc> {
+        self.shared.clock.wall(moment)
     }
 }
 

@@ -47,7 +47,10 @@ impl Seed {
         [
             (wants_probe, "the Cluster is not to be probed by this seed"),
             (!options.pause.value, "it is paused"),
-            (options.standby_protects.value, "standbys are not to protect"),
+            (
+                options.standby_protects.value,
+                "standbys are not to protect",
+            ),
             (machines == *known, "its Machines have changed"),
         ]
         .into_iter()

@@ -46,7 +46,7 @@ fn identity(agent: &RunningAgent) -> Option<String> {
 
 /// How the only outage in this log ended.
 fn outage_ended(log: &Path) -> Result<String> {
-    let [line] = &lines(log, "dependency-watchdog.outage/v1")[..] else {
+    let [line] = &lines(log, "outage ended")[..] else {
         bail!("not one line")
     };
     let record: Value = serde_json::from_str(line["record"].as_str().context("no record")?)?;

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use common::events::Events;
 use common::metrics::Registry;
 use http_body_util::BodyExt;
@@ -93,11 +95,14 @@ async fn each_report_has_its_counter_and_its_event() {
         metrics: Metrics::register(&mut registry),
         ..shared(CONFIG)
     });
-    let mut reporter = Reporter::new(&context.shared.statuses, NAMESPACE, at(0.0));
+    let mut reporter = Reporter::new(
+        &context.shared.statuses,
+        NAMESPACE,
+        &context.config,
+        at(0.0),
+    );
     let (up, down) = (Direction::Up, Direction::Down);
-    let not_owned = |direction| {
-        Report::Waits(D, direction, Waits::new(Reason::NotOwned))
-    };
+    let not_owned = |direction| Report::Waits(D, direction, Waits::new(Reason::NotOwned));
     // How often each is reported, and what counts that.
     let rows = [
         (
@@ -108,8 +113,16 @@ async fn each_report_has_its_counter_and_its_event() {
         (1, written(None, false, false), ""),
         (1, written(None, true, false), ""),
         (1, Report::KeepsChanging(D), ""),
-        (3, not_owned(up), "dwd_owner_prevented_total{direction=\"up\"} 3"),
-        (4, not_owned(down), "dwd_owner_prevented_total{direction=\"down\"} 4"),
+        (
+            3,
+            not_owned(up),
+            "dwd_owner_prevented_total{direction=\"up\"} 3",
+        ),
+        (
+            4,
+            not_owned(down),
+            "dwd_owner_prevented_total{direction=\"down\"} 4",
+        ),
         (5, Report::NotReady(D), "dwd_not_ready_in_time_total 5"),
     ];
     for (times, report, _) in &rows {

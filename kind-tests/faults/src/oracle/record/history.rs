@@ -1,7 +1,5 @@
 //! What became of a shoot's dependents, for as long as a record of an outage may tell it.
 
-use std::time::Duration;
-
 use tokio::time::Instant;
 
 use super::ShootRecord;
@@ -21,24 +19,18 @@ pub struct Change {
 }
 
 impl Change {
-    /// Its replicas then.
-    pub fn to(&self) -> Option<i64> {
-        self.is.as_ref().map(|is| is.replicas)
-    }
-
     /// Whether its replicas are others than before.
     pub fn scales(&self) -> bool {
-        self.to() != self.was.as_ref().map(|was| was.replicas)
+        let replicas = |one: &Option<ScaledDependent>| one.as_ref().map(|one| one.replicas);
+        replicas(&self.is) != replicas(&self.was)
     }
 }
 
-/// A time in which a dependent was held down, and who began and ended it.
-#[derive(Clone, Debug)]
+/// A time in which a dependent was held down.
+#[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub from: Instant,
-    pub by: Option<String>,
     pub until: Option<Instant>,
-    pub ended_by: Option<String>,
 }
 
 impl ShootRecord {
@@ -53,34 +45,11 @@ impl ShootRecord {
             match (open, is_held) {
                 (None, true) => spans.push(Span {
                     from: change.at,
-                    by: change.writer.clone(),
                     until: None,
-                    ended_by: None,
                 }),
-                (Some(open), false) => {
-                    (open.until, open.ended_by) = (Some(change.at), change.writer.clone());
-                }
+                (Some(open), false) => open.until = Some(change.at),
                 _ => {}
             }
-        }
-        spans
-    }
-
-    /// The same, with the times that an interruption parts for so short a time taken as one, too: it
-    /// may be seen or not.
-    pub fn held_down_at_a_glance(&self, name: &str, glance: Duration) -> Vec<Span> {
-        let mut spans = self.held_down(name);
-        for at in (1..spans.len()).rev() {
-            let (before, after) = (&spans[at - 1], &spans[at]);
-            let is_short = before
-                .until
-                .is_some_and(|until| after.from - until <= glance);
-            let both = Span {
-                from: before.from,
-                by: before.by.clone(),
-                ..after.clone()
-            };
-            spans.extend(is_short.then_some(both));
         }
         spans
     }

@@ -1,0 +1,144 @@
+use prober_core::lifecycle::{StopReason, WaitReason};
+use prober_core::options::ResolvedOptions;
+use strum::VariantNames;
+
+use super::*;
+
+/// A shoot that is well.
+const WELL: &str = r#"{
+    "namespace": "n", "paused": false, "settings": [{"setting": "pause", "value": "false", "from": "default"}],
+    "dependents": [{"kind": "Deployment", "name": "d", "apiVersion": "apps/v1", "condition": "running", "replicas": 2, "ready": 2}],
+    "state": "probed", "probe": {"nextProbeInSeconds": 5, "overdue": false, "found": {
+        "secondsAgo": 5, "verdict": "scale_up", "candidates": 3, "expired": 0, "undecided": 0, "skewed": 0,
+        "fraction": 0.6, "expiredAfterSeconds": 30, "unknownAfterSeconds": 40, "excluded": {}
+    }}
+}"#;
+
+/// What is otherwise, how urgent that is, and the note on it.
+#[rustfmt::skip]
+const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
+    ("scale_up", "scale_up_held_down", None, ""),
+    (r#""probed", "probe""#, r#""hibernated", "no probe""#, None, ""),
+    (r#""default""#, r#""namespace""#, None, "pause false (namespace)"),
+    ("running", "ignored", None, "Deployment/d, 2 of 2 ready: annotated with ignore-scaling: the watchdog leaves it as it is"),
+    (r#""replicas": 2, "ready": 2"#, r#""replicas": 2, "ready": 1, "wouldBecome": 0"#, None, ""),
+    ("running", "unknown", Some(Tone::Warn), "Deployment/d, 2 of 2 ready: it could not be read"),
+    (r#""false""#, r#""true""#, Some(Tone::Warn), "pause true (default): its operators want nothing written, in either direction"),
+    (r#"[{"setting": "pause", "value": "false", "from": "default"}]"#, "[]", Some(Tone::Warn), "paused or not: the namespaces could not be read"),
+    (r#""excluded": {}"#, r#""excluded": {}, "graceTooShort": true"#, Some(Tone::Warn), "its grace is too short: nodeMonitorGracePeriod (40s) is shorter than two renewals of the nodes' leases: they expire after 30s, so that protection may come too late"),
+    ("scale_up", "hold_single_candidate", Some(Tone::Warn), "hold_single_candidate: only one node counts, and its lease is not known to be valid: nothing is concluded"),
+    (r#""paused": false"#, r#""machines": 0"#, Some(Tone::Warn), "no Machine backs a node"),
+    (r#""probed", "probe""#, r#""no_shoot", "no probe""#, Some(Tone::Warn), "no_shoot: its Cluster holds no shoot; a probe that ran before goes on"),
+    (r#""overdue": false"#, r#""overdue": false, "failure": {"stage": "leases", "category": "timeout", "message": "no answer", "failedProbes": 2, "since": "2026-01-02T03:00:00Z"}"#, Some(Tone::Warn), "probes fail (timeout at leases), so nothing is concluded: no answer, 2 in a row since 2026-01-02 03:00:00 UTC"),
+    (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due for 1m 0s"),
+    (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober neither probes nor writes it"),
+    (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Bad), "being restored"),
+    ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d, 2 of 2 ready: not protected"),
+];
+
+fn shoot(given: &str, taken: &str) -> ShootView {
+    let shoot = WELL.replacen(given, taken, 1);
+    assert!(given == taken || shoot != WELL, "{given}");
+    serde_json::from_str(&shoot).expect(&shoot)
+}
+
+#[test]
+fn what_needs_attention_is_said_once() {
+    for (given, taken, concern, note) in CONCERNS {
+        let shoot = shoot(given, taken);
+        let notes = shoot.notes().into_iter().map(|fact| fact.text);
+        let notes: Vec<_> = notes.collect();
+        assert_eq!(
+            (shoot.concern(), &*notes.join("; ")),
+            (concern, note),
+            "{taken}"
+        );
+    }
+}
+
+/// A dependent in other words, and what is said of it.
+#[rustfmt::skip]
+const DEPENDENTS: [(&str, &str); 9] = [
+    (r#""condition": "running", "replicas": 2, "ready": 1"#, "Deployment/d, 1 of 2 ready: runs"),
+    (r#""condition": "running", "wouldBecome": 0"#, "Deployment/d: runs; without the dry run it would be scaled to 0"),
+    (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "2", "since": "2026-01-02T03:00:00Z""#, "Deployment/d, 0 of 0 ready: held down by the watchdog; it comes back with 2 replicas (since 2026-01-02 03:00:00 UTC or longer)"),
+    (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "some""#, r#"Deployment/d, 0 of 0 ready: held down by the watchdog; it comes back with 1 replica, since what is remembered ("some") cannot be used"#),
+    (r#""condition": "held_down", "replicas": 0, "remembered": "2", "waits": {"for": "paused", "reason": "the pause to be lifted", "until": "2026-01-02T03:00:00Z"}"#, "Deployment/d: held down by the watchdog; it comes back with 2 replicas; its write waits for the pause to be lifted, until 2026-01-02 03:00:00 UTC"),
+    (r#""condition": "held_down", "replicas": 2"#, "Deployment/d: runs, and still carries the marker of a protection: the next healthy probe removes it"),
+    (r#""condition": "at_zero", "remembered": "2""#, "Deployment/d: scaled to 0 not by the watchdog: a healthy probe brings it back"),
+    (r#""condition": "unscalable", "notScaled": "no such kind""#, "Deployment/d: it is not protected; it could not be scaled: no such kind"),
+    (r#""condition": "colourful""#, "Deployment/d: it could not be read"),
+];
+
+#[test]
+fn each_dependent_is_shown_with_its_cause() {
+    let given = r#""condition": "running", "replicas": 2, "ready": 2"#;
+    for (taken, expected) in DEPENDENTS {
+        let facts = shoot(given, taken).facts();
+        let last = facts.last().expect("a dependent");
+        assert_eq!(last.text, expected);
+    }
+}
+
+#[test]
+fn it_is_said_when_nodes_are_marked_unknown() {
+    let leases =
+        r#""excluded": {}, "leases": [{"node": "n", "ageSeconds": AGE, "state": "expired"}]"#;
+    for (age, expected) in [
+        ("32", "the first node is marked Unknown in 3s"),
+        (
+            "36",
+            "nodes are marked Unknown since 1s ago, unless kube-controller-manager was started later",
+        ),
+    ] {
+        let mut shoot = shoot(r#""excluded": {}"#, &leases.replace("AGE", age));
+        let probe = shoot.probe.as_mut().and_then(|probe| probe.found.as_mut());
+        probe.expect("a probe").verdict = Verdict::ScaleDown;
+        let said = |shoot: &ShootView| shoot.facts().iter().any(|fact| fact.text == expected);
+        assert!(said(&shoot), "{expected}");
+        // Nobody marks them while it is held down.
+        shoot.dependents[0].resource.name = MARKS_NODES.to_owned();
+        shoot.dependents[0].condition = Condition::HeldDown;
+        assert!(!said(&shoot), "{expected}");
+    }
+}
+
+#[test]
+fn every_state_has_a_meaning() {
+    let states = [
+        StopReason::VARIANTS,
+        WaitReason::VARIANTS,
+        &["probed", "no_shoot", "unreadable"],
+    ];
+    let unknown = meaning("another");
+    for state in states.concat() {
+        assert_ne!(meaning(state), unknown, "{state}");
+    }
+}
+
+#[test]
+fn what_holds_for_all_shoots_is_said_once() {
+    let config = crate::config::parse(crate::tests::CONFIG)
+        .expect("a config")
+        .config;
+    let options = ResolvedOptions::resolve(&config, None, None);
+    let status = ProberStatus {
+        unknown: Some("Machines".into()),
+        missing_rights: vec!["patch deployments.apps d".to_owned()],
+        config_refused: true,
+        settings: ShownOption::all(&options)[..1].to_vec(),
+        ..ProberStatus::default()
+    };
+    let said: Vec<_> = status.facts().into_iter().map(|fact| fact.text).collect();
+    let expected = [
+        "the seed's Machines are not known",
+        "the right to patch deployments.apps d is missing",
+        "the config file as it is now is refused",
+        "pause false (default)",
+    ];
+    let holds = |(said, expected): (&String, &str)| said.starts_with(expected);
+    assert!(
+        said.len() == 4 && said.iter().zip(expected).all(holds),
+        "{said:?}"
+    );
+}

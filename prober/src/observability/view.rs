@@ -1,0 +1,423 @@
+//! The one model of a shoot: its task publishes it, and gauges, page, JSON and commands read it. A
+//! shoot without a task shows its Cluster, and the seed's objects as they are when it is read.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use go_compat::duration::GoDuration;
+use prober_core::config::{Dependent, ResourceRef};
+use prober_core::judgement::{CountedLease, Finding};
+use prober_core::lease::LeaseState;
+use prober_core::lifecycle::Lifecycle;
+use prober_core::moment::Moment;
+use prober_core::options::{ResolvedOptions, Source};
+use prober_core::replicas::DependentState;
+use prober_core::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+
+use super::{in_seconds, seconds};
+use crate::owner::OwnerStatus;
+use crate::seed::ClusterState;
+
+/// Most leases that are shown of a shoot: more would be read by nobody, and thousands of shoots may
+/// be down at once.
+const SHOWN_LEASES: usize = 20;
+/// A probe that is due takes probeTimeout at most; after this much more it is overdue.
+const SLACK: TimeDelta = TimeDelta::seconds(1);
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootView {
+    pub namespace: String,
+    /// State by its Cluster, in a word: whether it is probed, or why not.
+    pub state: Cow<'static, str>,
+    /// Reason why its Cluster cannot be understood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+    /// Number of its nodes that usable Machines back; `None` while the Machines are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<usize>,
+    /// True if its operators want nothing written; `None` before the namespaces were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// Settings in effect, with their sources; empty before the namespaces were read.
+    pub settings: Vec<ShownOption>,
+    /// Standing by its owner record; `None` while nobody checks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerStatus>,
+    /// In the order of the config.
+    pub dependents: Vec<ShownDependent>,
+    /// `None` while it is not probed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeStatus>,
+    /// Origin of the settings.
+    #[serde(skip)]
+    options: Option<ResolvedOptions>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownOption {
+    /// Name of the config's key.
+    pub setting: Cow<'static, str>,
+    pub value: String,
+    pub from: Source,
+}
+
+/// A controller that is held down while the shoot is in an outage.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownDependent {
+    #[serde(flatten)]
+    pub resource: ResourceRef,
+    pub condition: Condition,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<i32>,
+    /// Saved replicas, as annotated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<String>,
+    /// Time at which this process first saw it held down; it may be so for longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+    /// Requirement that a write waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<ShownWait>,
+    /// Cause by which it could not be scaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_scaled: Option<String>,
+    /// Replicas to which it would be scaled, were this no dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_become: Option<i32>,
+    /// True if there is nothing to scale in a shoot that was probed, though there must be.
+    #[serde(skip)]
+    pub(super) is_missing: bool,
+}
+
+/// Condition of a dependent, as far as it concerns the watchdog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    Running,
+    /// It carries the marker, whatever its replicas.
+    HeldDown,
+    /// It has no replicas and no marker.
+    AtZero,
+    /// `ignore-scaling` is set.
+    Ignored,
+    /// It does not exist or cannot be scaled, which is fine since it is optional.
+    Absent,
+    /// It does not exist, though it must.
+    Missing,
+    Unscalable,
+    /// It could not be read, so that it may be held down or not.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// A write that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownWait {
+    /// Name of the reason.
+    #[serde(rename = "for")]
+    pub name: Cow<'static, str>,
+    pub reason: Cow<'static, str>,
+    /// End of the wait, where it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProbeStatus {
+    /// Direction in which this replica still has something to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Cow<'static, str>>,
+    /// Time until the next probe is due; negative if that is past.
+    pub next_probe_in_seconds: i64,
+    /// True if the probe that is due should have ended.
+    pub overdue: bool,
+    /// Last complete probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+    /// Failure of the last probe, unless it was complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Time of the next probe; of the one under way, if any.
+    #[serde(skip)]
+    pub(super) due: Moment,
+    /// Time at which the last probe was complete, or the first one was due.
+    #[serde(skip)]
+    pub(super) complete: Moment,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// Time since the probe was sent; all that follows is as of then.
+    pub seconds_ago: i64,
+    pub verdict: Verdict,
+    pub candidates: usize,
+    pub expired: usize,
+    pub undecided: usize,
+    /// Leases by clocks that differ from ours.
+    pub skewed: usize,
+    /// Share of expired leases that makes an outage.
+    pub fraction: f64,
+    pub expired_after_seconds: f64,
+    /// Time after which kube-controller-manager marks a node Unknown.
+    pub unknown_after_seconds: f64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grace_too_short: bool,
+    /// Leases and nodes that do not count, by reason.
+    pub excluded: BTreeMap<Cow<'static, str>, usize>,
+    /// Oldest leases that counted, oldest first; empty while nodes do not matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leases: Vec<SeenLease>,
+    #[serde(skip)]
+    judged_at: Moment,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SeenLease {
+    pub node: String,
+    /// Time since the last renewal at that moment, on our clock. Only the next probe shows later
+    /// renewals.
+    #[serde(rename = "ageSeconds", with = "seconds")]
+    pub age: TimeDelta,
+    pub state: LeaseState,
+    /// Lag of the node's clock behind ours; negative if it is ahead.
+    #[serde(
+        rename = "skewSeconds",
+        with = "seconds",
+        default,
+        skip_serializing_if = "TimeDelta::is_zero"
+    )]
+    pub skew: TimeDelta,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    pub stage: Cow<'static, str>,
+    pub category: Cow<'static, str>,
+    pub message: String,
+    /// Probes that have failed in a row.
+    pub failed_probes: u32,
+    /// Time of the first of them.
+    pub since: DateTime<Utc>,
+}
+
+impl ShootView {
+    pub(super) fn set_cluster(&mut self, cluster: &ClusterState) {
+        let (state, unreadable) = match (cluster.lifecycle, &cluster.shoot) {
+            (Some(Lifecycle::Probe), _) => ("probed", None),
+            (Some(Lifecycle::Stop(reason)), _) => (reason.into_str(), None),
+            (Some(Lifecycle::Wait(reason)), _) => (reason.into_str(), None),
+            (None, Some(Err(error))) => ("unreadable", Some(error.clone())),
+            (None, _) => ("no_shoot", None),
+        };
+        (self.state, self.unreadable) = (state.into(), unreadable);
+    }
+
+    /// Forgets what its task has published.
+    pub(super) fn forget_probe(&mut self) {
+        let before = std::mem::take(self);
+        (self.namespace, self.state) = (before.namespace, before.state);
+        self.unreadable = before.unreadable;
+    }
+
+    /// Sets the settings in effect. Returns true if that changes what annotations set.
+    pub(super) fn set_options(&mut self, options: ResolvedOptions) -> bool {
+        let before = self.options.replace(options);
+        if before == Some(options) {
+            return false;
+        }
+        self.paused = Some(options.pause.value);
+        self.settings = ShownOption::all(&options).into();
+        before.is_some() || self.settings.iter().any(ShownOption::is_overruled)
+    }
+
+    /// Brings up to date what depends on the time alone.
+    pub(super) fn stamp(&mut self, probe_timeout: TimeDelta, now: Moment) {
+        if let Some(probe) = &mut self.probe {
+            probe.next_probe_in_seconds = (probe.due - now).num_seconds();
+            probe.overdue = now - probe.due > probe_timeout + SLACK;
+            if let Some(found) = &mut probe.found {
+                found.seconds_ago = (now - found.judged_at).num_seconds();
+            }
+        }
+    }
+
+    /// Names of the dependents in a condition.
+    pub fn names(&self, condition: Condition) -> Vec<&str> {
+        let dependents = self.dependents.iter();
+        let dependents = dependents.filter(|dependent| dependent.condition == condition);
+        dependents
+            .map(|dependent| dependent.resource.name.as_str())
+            .collect()
+    }
+
+    /// Last complete probe.
+    pub fn found(&self) -> Option<&Found> {
+        self.probe.as_ref()?.found.as_ref()
+    }
+
+    /// Verdict of the last probe, if it was complete.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.probe.as_ref()?.verdict()
+    }
+
+    /// True if a setting that is a flag is set.
+    pub(super) fn is_set(&self, setting: &str) -> bool {
+        let mut settings = self.settings.iter();
+        settings.any(|option| option.setting == setting && option.value == "true")
+    }
+}
+
+impl ShownOption {
+    /// All settings.
+    pub(super) fn all(options: &ResolvedOptions) -> [Self; 4] {
+        let ResolvedOptions {
+            pause,
+            restore_only_held_down,
+            scale_up_stabilization,
+            standby_protects,
+        } = options;
+        let stabilization = GoDuration(scale_up_stabilization.value).to_string();
+        [
+            ("pause", pause.value.to_string(), pause.from),
+            (
+                "restoreOnlyHeldDown",
+                restore_only_held_down.value.to_string(),
+                restore_only_held_down.from,
+            ),
+            (
+                "scaleUpStabilization",
+                stabilization,
+                scale_up_stabilization.from,
+            ),
+            (
+                "standbyProtects",
+                standby_protects.value.to_string(),
+                standby_protects.from,
+            ),
+        ]
+        .map(|(setting, value, from)| Self {
+            setting: setting.into(),
+            value,
+            from,
+        })
+    }
+
+    /// True if an annotation sets it.
+    pub(super) fn is_overruled(&self) -> bool {
+        matches!(self.from, Source::Garden | Source::Namespace)
+    }
+}
+
+impl ShownDependent {
+    pub(super) fn new(dependent: &Dependent) -> Self {
+        Self {
+            resource: dependent.resource.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Applies how it is now.
+    pub(super) fn show(&mut self, dependent: &Dependent, state: &DependentState) {
+        self.condition = Condition::of(dependent, state);
+        (self.replicas, self.ready) = (None, None);
+        let mut remembered = &None;
+        match state {
+            DependentState::Present(observed) => {
+                self.replicas = Some(observed.replicas);
+                self.ready = Some(observed.ready);
+                remembered = &observed.marks.replicas;
+            }
+            DependentState::Unscalable(why) if self.not_scaled.is_none() => {
+                self.not_scaled = Some(why.to_string());
+            }
+            _ => {}
+        }
+        self.remembered.clone_from(remembered);
+    }
+}
+
+impl Condition {
+    fn of(dependent: &Dependent, state: &DependentState) -> Self {
+        match state {
+            DependentState::Unknown => Self::Unknown,
+            DependentState::Absent | DependentState::Unscalable(_) if dependent.optional => {
+                Self::Absent
+            }
+            DependentState::Unscalable(_) => Self::Unscalable,
+            DependentState::Absent => Self::Missing,
+            DependentState::Present(observed) if observed.marks.ignored => Self::Ignored,
+            DependentState::Present(observed) if observed.marks.held_down => Self::HeldDown,
+            DependentState::Present(observed) if observed.replicas == 0 => Self::AtZero,
+            DependentState::Present(_) => Self::Running,
+        }
+    }
+}
+
+impl ProbeStatus {
+    pub(super) fn new(first: Moment) -> Self {
+        Self {
+            scaling: None,
+            next_probe_in_seconds: 0,
+            overdue: false,
+            found: None,
+            failure: None,
+            due: first,
+            complete: first,
+        }
+    }
+
+    /// Verdict of the last probe, if it was complete.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let found = self.found.as_ref().filter(|_| self.failure.is_none())?;
+        Some(found.verdict)
+    }
+}
+
+impl Found {
+    /// Finding of a probe with the leases that counted.
+    pub(super) fn new(finding: &Finding, counted: Vec<CountedLease<'_>>) -> Self {
+        let excluded = finding.excluded.iter();
+        Self {
+            seconds_ago: 0,
+            verdict: finding.verdict,
+            candidates: finding.tally.candidates,
+            expired: finding.tally.expired,
+            undecided: finding.tally.undecided,
+            skewed: finding.skewed,
+            fraction: finding.fraction,
+            expired_after_seconds: in_seconds(finding.grace.threshold()),
+            unknown_after_seconds: in_seconds(finding.grace.period()),
+            grace_too_short: finding.grace.is_too_short(),
+            excluded: excluded
+                .map(|(&reason, &count)| (reason.into(), count))
+                .collect(),
+            leases: oldest(counted),
+            judged_at: finding.judged_at,
+        }
+    }
+}
+
+fn oldest(mut counted: Vec<CountedLease<'_>>) -> Vec<SeenLease> {
+    counted.sort_unstable_by_key(|lease| (Reverse(lease.age), lease.node));
+    let seen = |lease: CountedLease<'_>| SeenLease {
+        node: lease.node.to_owned(),
+        age: lease.age,
+        state: lease.state,
+        skew: lease.skew,
+    };
+    counted.into_iter().take(SHOWN_LEASES).map(seen).collect()
+}
+
+#[cfg(test)]
+mod tests;
