@@ -14,10 +14,8 @@ const LENGTH: f64 = 4.0 / 3.0;
 
 impl Status for ProberStatus {
     fn body(&self) -> Markup {
-        let (troubled, _): (Vec<_>, Vec<_>) = self
-            .shoots
-            .iter()
-            .partition(|shoot| shoot.concern().is_some());
+        let troubled = self.shoots.iter();
+        let troubled: Vec<_> = troubled.filter(|shoot| shoot.concern().is_some()).collect();
         html! {
             @for fact in self.facts() { p.note { (fact.text) } }
             @if troubled.is_empty() {
@@ -37,17 +35,7 @@ impl Status for ProberStatus {
     }
 
     fn without_lead(&self) -> &'static str {
-        let protects = "standbyProtects";
-        let mut settings = self.settings.iter();
-        let protects = match settings.find(|option| option.setting == protects) {
-            Some(option) => option.value == "true",
-            None => self.config[protects] == true,
-        };
-        if protects {
-            "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
-        } else {
-            "This one probes all shoots, too, and writes nothing, since standbyProtects is false."
-        }
+        "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act, unless standbyProtects is false."
     }
 }
 

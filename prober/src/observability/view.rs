@@ -12,7 +12,7 @@ use prober_core::judgement::{CountedLease, Finding};
 use prober_core::lease::LeaseState;
 use prober_core::lifecycle::Lifecycle;
 use prober_core::moment::Moment;
-use prober_core::options::{ResolvedOptions, Source};
+use prober_core::options::{ResolvedOptions, Source, Sourced};
 use prober_core::replicas::DependentState;
 use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -281,30 +281,14 @@ impl ShootView {
 impl ShownOption {
     /// All settings.
     pub(super) fn all(options: &ResolvedOptions) -> [Self; 4] {
-        let ResolvedOptions {
-            pause,
-            restore_only_held_down,
-            scale_up_stabilization,
-            standby_protects,
-        } = options;
-        let stabilization = GoDuration(scale_up_stabilization.value).to_string();
+        let flag = |name, flag: Sourced<bool>| (name, flag.value.to_string(), flag.from);
+        let Sourced { value, from } = options.scale_up_stabilization;
+        let stabilization = GoDuration(value).to_string();
         [
-            ("pause", pause.value.to_string(), pause.from),
-            (
-                "restoreOnlyHeldDown",
-                restore_only_held_down.value.to_string(),
-                restore_only_held_down.from,
-            ),
-            (
-                "scaleUpStabilization",
-                stabilization,
-                scale_up_stabilization.from,
-            ),
-            (
-                "standbyProtects",
-                standby_protects.value.to_string(),
-                standby_protects.from,
-            ),
+            flag("pause", options.pause),
+            flag("restoreOnlyHeldDown", options.restore_only_held_down),
+            ("scaleUpStabilization", stabilization, from),
+            flag("standbyProtects", options.standby_protects),
         ]
         .map(|(setting, value, from)| Self {
             setting: setting.into(),
