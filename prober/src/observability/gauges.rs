@@ -77,7 +77,6 @@ impl Collector for ShootStatuses {
         let found = || shoots().filter_map(ShootView::found);
         let probes = || shoots().filter_map(|shoot| shoot.probe.as_ref());
         let oldest = probes().map(|probe| now - probe.complete).max();
-        let dependents = || shoots().flat_map(|shoot| &shoot.dependents);
         // What belongs to another seed is not protected here, whatever its resources carry.
         let is_ours = |shoot: &&ShootView| {
             let owner = self.owners.status(&shoot.namespace, now);
@@ -105,7 +104,7 @@ impl Collector for ShootStatuses {
         gauges.combined("dwd_held_down_seconds", "For how long a resource has been held down, the longest.", ["kind", "name"], f64::max,
             held().map(|(resource, age)| (resource, in_seconds(age))))?;
         gauges.sums("dwd_missing_resources", "Shoots in which a resource that the config names does not exist, and is not optional.", "name",
-            dependents().filter(|dependent| dependent.is_missing).map(|dependent| (&*dependent.resource.name, 1)))?;
+            shoots().flat_map(ShootView::missing).map(|dependent| (&*dependent.resource.name, 1)))?;
         gauges.sums("dwd_owner_shoots", "Shoots by what their owner records say.", "standing",
             none_of(Standing::VARIANTS).chain(standings.iter().map(|standing| (standing.into(), 1))))?;
         gauges.single("dwd_oldest_complete_probe_seconds", "Time since the last complete probe, the longest.",

@@ -16,7 +16,7 @@ use super::facts::{describe_short, list, waits_for};
 use super::in_seconds;
 use super::outage::{Judged, Outage, OutageEnd, Snapshot};
 use super::shoot_statuses::{ShootStatuses, StatusHandle};
-use super::view::{Condition, Failure, Found, ShootView, ShownWait};
+use super::view::{Failure, Found, ShootView, ShownWait};
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
 use crate::task::ShootContext;
 
@@ -242,7 +242,6 @@ impl ShootContext {
     /// Shows the shoot as it is now.
     fn publish(&self, view: &mut ShootView) {
         let (shoot, now) = (&self.shoot, self.now().trunc_subsecs(0));
-        let is_judged = view.found().is_some();
         if let Some(probe) = &mut view.probe {
             probe.due = shoot.due();
             probe.scaling = shoot.scaling().map(|direction| direction.into_str().into());
@@ -261,11 +260,6 @@ impl ShootContext {
                 until: waits.until.map(|until| self.wall(until).trunc_subsecs(0)),
             });
             shown.would_become = known.intended().map(PlannedWrite::replicas);
-            let is_lacking = matches!(shown.condition, Condition::Missing | Condition::Unscalable);
-            let was_missing = std::mem::replace(&mut shown.is_missing, is_judged && is_lacking);
-            if shown.is_missing && !was_missing {
-                tracing::warn!(resource = %shown.resource, "resource does not exist or cannot be scaled, so an outage would find it unprotected; the config does not call it optional");
-            }
         }
     }
 
@@ -341,36 +335,30 @@ impl ShootContext {
             took_s = took.map(in_seconds),
             "resource written"
         );
-        let (reason, text) = match write.replicas {
-            Some(0) if self.is_lost() => (
-                "ScaledDown",
-                format!("Scaled from {before} to 0: the shoot belongs to another seed"),
-            ),
-            Some(0) => (
-                "ScaledDown",
-                format!(
-                    "Scaled from {before} to 0: the nodes have lost the way to their API server"
-                ),
-            ),
-            Some(_) => (
-                "ScaledUp",
-                format!("Scaled from {before} to {after}: the nodes reach their API server"),
-            ),
-            None if !write.marks.held_down => (
-                "ProtectionRemoved",
-                format!("Annotations removed, replicas stay at {before}"),
-            ),
-            None => (
-                "ProtectionMarked",
-                "Marked again as held down: somebody took the mark".to_owned(),
-            ),
-        };
+        let (events, about) = (&self.shared.events, self.object(resource));
         match write.replicas {
-            Some(0) => self.warn(resource, reason, &text),
-            _ => self
-                .shared
-                .events
-                .normal(&self.object(resource), reason, &text),
+            Some(0) => {
+                let why = if self.is_lost() {
+                    "the shoot belongs to another seed"
+                } else {
+                    "the nodes have lost the way to their API server"
+                };
+                let text = format!("Scaled from {before} to 0: {why}");
+                events.warning(&about, "ScaledDown", &text);
+            }
+            Some(_) => {
+                let text =
+                    format!("Scaled from {before} to {after}: the nodes reach their API server");
+                events.normal(&about, "ScaledUp", &text);
+            }
+            None if !write.marks.held_down => {
+                let text = format!("Annotations removed, replicas stay at {before}");
+                events.normal(&about, "ProtectionRemoved", &text);
+            }
+            None => {
+                let text = "Marked again as held down: somebody took the mark";
+                events.normal(&about, "ProtectionMarked", text);
+            }
         }
     }
 
