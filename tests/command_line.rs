@@ -101,7 +101,9 @@ fn an_answer_that_nobody_takes_is_an_error_in_one_line() {
         ("check-config config/prober.yaml", ">/dev/full 2>&1", ""),
         ("check-config config/prober.yaml", ">/dev/full 2>&-", ""),
         ("completions bash", ">/dev/full", NO_SPACE),
+        ("completions bash", ">/dev/full 2>&1", ""),
         ("completions bash", ">/dev/full 2>&-", ""),
+        ("status --kubeconfig=/no/such", "2>/dev/full", ""),
     ] {
         let output = sh(&format!("$WATCHDOG {command} {redirections}"));
         let found = (output.status.code(), &*stderr(&output));

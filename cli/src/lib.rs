@@ -31,7 +31,7 @@ use common::flags::Agent;
 use common::process;
 
 use self::commands::Cli;
-use self::output::with_causes;
+use self::output::print_error;
 
 /// Runs the agent or command that the words after the program's name ask for. Help and a wrong
 /// command line end the process here, with 0 and 2.
@@ -48,7 +48,7 @@ pub fn run() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", with_causes(error.as_ref()));
+            print_error(&error);
             ExitCode::FAILURE
         }
     }

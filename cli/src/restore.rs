@@ -6,6 +6,9 @@
 //! --force, and a pause --'--> by level: each controller with the marker --scale_up--> one patch --> ready
 //! ```
 
+mod allowed;
+
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,20 +16,18 @@ use anyhow::{Context, bail, ensure};
 use common::api_failure::ApiFailure;
 use futures::future::join_all;
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use prober::seed::dependent::{ScalableObject, kind};
 use prober::write::{FIELD_MANAGER, merge_patch};
-use prober::{Condition, ShootView, Standing, describe_verdict};
 use prober_core::config::{Config, Dependent};
-use prober_core::options::{GARDEN, Overrides, PAUSE, ResolvedOptions};
 use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_up};
 use prober_core::verdict::Scope;
 use tokio::time::{sleep, timeout};
 
-use crate::ask::{REQUEST_TIMEOUT, ask, connect, within};
-use crate::commands::{RestoreArgs, SeedArgs};
+use self::allowed::{check_paused, shoots};
+use crate::ask::{REQUEST_TIMEOUT, connect, within};
+use crate::commands::RestoreArgs;
 use crate::config;
 use crate::output::{plain, print, with_causes};
 
@@ -61,17 +62,14 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     };
     if args.force {
         for (namespace, _) in &shoots {
-            restore.check_paused(namespace).await?;
+            check_paused(&restore.client, &restore.config, namespace).await?;
         }
     }
     let count = shoots.len();
     let restored = stream::iter(shoots)
         .map(|(namespace, refused)| restore.shoot(namespace, refused))
         .buffer_unordered(AT_ONCE);
-    let failed = restored
-        .filter(|restored| std::future::ready(!restored))
-        .count()
-        .await;
+    let failed = restored.filter(|restored| ready(!restored)).count().await;
     ensure!(failed == 0, "{failed} of {count} shoots are not restored");
     if count == 0 {
         say("Nothing is held down.");
@@ -81,71 +79,7 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The shoot of this name, or all in which something is held down, or may be, by what the prober
-/// says. Each with the reason why it is not to be restored.
-async fn shoots(
-    args: &SeedArgs,
-    namespace: Option<&str>,
-) -> anyhow::Result<Vec<(String, Option<String>)>> {
-    let answer = ask(args).await?;
-    let named = |shoot: &ShootView| (shoot.namespace.clone(), refusal(shoot));
-    if let Some(namespace) = namespace {
-        return Ok(vec![named(answer.shoot(namespace)?)]);
-    }
-    let status = answer.whole.status;
-    if let Some(unknown) = status.unknown {
-        bail!("the prober does not know the seed's {unknown} at present");
-    }
-    let is_held = |shoot: &&ShootView| {
-        let conditions = [Condition::HeldDown, Condition::Unknown];
-        conditions
-            .iter()
-            .any(|condition| !shoot.names(*condition).is_empty())
-    };
-    Ok(status.shoots.iter().filter(is_held).map(named).collect())
-}
-
-/// Reason why the prober does not let a shoot be restored. Not knowing is no reason to bring
-/// anything back.
-fn refusal(shoot: &ShootView) -> Option<String> {
-    if let Some(owner) = &shoot.owner
-        && owner.standing != Standing::Ours
-    {
-        return Some(format!("it is not known to be ours: {}", owner.sentence()));
-    }
-    let Some(probe) = &shoot.probe else {
-        return Some(format!(
-            "the prober does not probe it: {}",
-            shoot.describe_state()
-        ));
-    };
-    match (&probe.failure, probe.verdict()) {
-        _ if probe.overdue => Some("the prober's probe of it is overdue".to_owned()),
-        (Some(failure), _) => Some(format!("the prober cannot probe it ({})", failure.message)),
-        (None, None) => Some("the prober has not probed it yet".to_owned()),
-        (None, Some(verdict)) => (!verdict.is_up()).then(|| describe_verdict(verdict)),
-    }
-}
-
 impl Restore {
-    /// Fails unless a pause keeps the prober from scaling down again what comes back.
-    async fn check_paused(&self, namespace: &str) -> anyhow::Result<()> {
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let overrides = async |name: &str| {
-            let read = within(REQUEST_TIMEOUT, namespaces.get_opt(name)).await;
-            let read = read.with_context(|| format!("the namespace {name} cannot be read"))?;
-            anyhow::Ok(read.map(|read| Overrides::of(read.annotations())))
-        };
-        let (garden, own) = (overrides(GARDEN).await?, overrides(namespace).await?);
-        let options = ResolvedOptions::resolve(&self.config, garden.as_ref(), own.as_ref());
-        ensure!(
-            options.pause.value,
-            "{namespace} is not paused, so that the prober would scale down again what comes back. First:\n  \
-             kubectl annotate --overwrite namespace {namespace} {PAUSE}=true"
-        );
-        Ok(())
-    }
-
     /// Restores a shoot; false if it is refused, or not all of it is restored.
     async fn shoot(&self, namespace: String, refused: Option<String>) -> bool {
         if let Some(reason) = refused {
@@ -262,51 +196,4 @@ fn say(line: &str) {
 
 fn complain(line: &str) {
     eprintln!("error: {}", plain(line));
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    #[test]
-    fn only_a_verdict_of_up_that_is_fresh_and_ours_lets_a_shoot_be_restored() {
-        let nobody = Value::Null;
-        let elsewhere = json!({ "standing": "elsewhere" });
-        for (owner, overdue, verdict, expected) in [
-            (&nobody, false, "scale_up", None),
-            (&nobody, false, "scale_up_held_down", None),
-            (&nobody, false, "hold_undecided", Some("hold_undecided: ")),
-            (
-                &nobody,
-                true,
-                "scale_up",
-                Some("the prober's probe of it is overdue"),
-            ),
-            (&nobody, false, "", Some("the prober has not probed it yet")),
-            (
-                &elsewhere,
-                false,
-                "scale_up",
-                Some("it is not known to be ours: "),
-            ),
-        ] {
-            let found = json!({ "secondsAgo": 1, "verdict": verdict, "candidates": 5, "expired": 0, "undecided": 0, "skewed": 0,
-                                "fraction": 0.6, "expiredAfterSeconds": 15.0, "unknownAfterSeconds": 40.0, "excluded": {} });
-            let found = Some(found).filter(|_| !verdict.is_empty());
-            let probe = json!({ "nextProbeInSeconds": 1, "overdue": overdue, "found": found });
-            let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "settings": [], "dependents": [],
-                                "owner": owner, "probe": probe });
-            let refused = refusal(&serde_json::from_value(shoot).expect("a shoot"));
-            let begin = refused
-                .as_deref()
-                .zip(expected)
-                .map(|(refused, begin)| refused.starts_with(begin));
-            assert!(
-                begin.unwrap_or(refused.is_none() && expected.is_none()),
-                "{expected:?}: {refused:?}"
-            );
-        }
-    }
 }

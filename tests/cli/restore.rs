@@ -103,6 +103,21 @@ async fn all_that_is_held_down_comes_back_but_where_the_prober_does_not_say_up()
 }
 
 #[tokio::test]
+async fn what_the_prober_cannot_read_may_be_held_down() {
+    let mut world = World::new(&[ONE]).await;
+    let unread = |record: &Record| {
+        record.user != "operator" && record.verb == "list" && record.resource == DEPLOYMENTS
+    };
+    let faults = world.seed.faults();
+    faults.add(When::matches(unread), Fault::status(403));
+    world.join_and_probe().await;
+    world.hold_down(ONE);
+    let restored = async || stdout(&world.run("restore --all --yes").await);
+    until_holds(&[lines([": 0 -> 2", ": 0 -> 3", ": 0 -> 4"])], restored).await;
+    assert_now(&world, &ORDER, BACK);
+}
+
+#[tokio::test]
 async fn without_the_seeds_shoots_all_is_refused() {
     let mut world = World::new(&[ONE]).await;
     let clusters = When::verb("list", "clusters.extensions.gardener.cloud");
