@@ -145,7 +145,7 @@ const OF_SHOOTS: &str = r#"
   alert: ProtectionActive
 - shoot: unprotected
   by: [forbid kube-controller-manager 403, cut]
-  status: [in an outage, nodes are marked Unknown since, "Deployment/kube-controller-manager, ", "ready: not protected; it could not be scaled: access is denied (403)"]
+  status: [in an outage, nodes are marked Unknown since, "Deployment/kube-controller-manager at ", "ready: not protected; it could not be scaled: access is denied (403)"]
   explain: ["ready: not protected; it could not be scaled: access is denied (403)", nodes are marked Unknown since]
   metric: dwd_scale_operations_total{direction="down",kind="Deployment",name="kube-controller-manager",result="forbidden"}
   alert: ProtectionBlocked

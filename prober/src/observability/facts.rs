@@ -215,7 +215,7 @@ impl ShootView {
         };
         let mut text = dependent.resource.to_string();
         if let (Some(replicas), Some(ready)) = (dependent.replicas, dependent.ready) {
-            let _ = write!(text, ", {ready} of {replicas} ready");
+            let _ = write!(text, " at {replicas}, {ready} ready");
         }
         let _ = write!(text, ": {because}");
         if dependent.condition == Condition::HeldDown && is_down {

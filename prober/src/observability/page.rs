@@ -100,7 +100,7 @@ fn shoots(shoots: &[ShootView]) -> Markup {
         ]
     });
     let columns = ["Namespace", "State", "Leases", "Next probe"];
-    table(&format!("{} shoots", shoots.len()), &columns, rows)
+    table("Those that need attention first", &columns, rows)
 }
 
 fn outages(outages: &[Outage]) -> Markup {

@@ -20,9 +20,9 @@ const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
     ("scale_up", "scale_up_held_down", None, ""),
     (r#""probed", "probe""#, r#""hibernated", "no probe""#, None, ""),
     (r#""default""#, r#""namespace""#, None, "pause false (namespace)"),
-    ("running", "ignored", None, "Deployment/d, 2 of 2 ready: annotated with ignore-scaling: the watchdog leaves it as it is"),
+    ("running", "ignored", None, "Deployment/d at 2, 2 ready: annotated with ignore-scaling: the watchdog leaves it as it is"),
     (r#""replicas": 2, "ready": 2"#, r#""replicas": 2, "ready": 1, "wouldBecome": 0"#, None, ""),
-    ("running", "unknown", Some(Tone::Warn), "Deployment/d, 2 of 2 ready: it could not be read"),
+    ("running", "unknown", Some(Tone::Warn), "Deployment/d at 2, 2 ready: it could not be read"),
     (r#""false""#, r#""true""#, Some(Tone::Warn), "pause true (default): its operators want nothing written, in either direction"),
     (r#"[{"setting": "pause", "value": "false", "from": "default"}]"#, "[]", Some(Tone::Warn), "paused or not: the namespaces could not be read"),
     (r#""excluded": {}"#, r#""excluded": {}, "graceTooShort": true"#, Some(Tone::Warn), "its grace is too short: nodeMonitorGracePeriod (40s) is shorter than two renewals of the nodes' leases: they expire after 30s, so that protection may come too late"),
@@ -33,7 +33,7 @@ const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
     (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due for 1m 0s"),
     (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober neither probes nor writes it"),
     (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Bad), "being restored"),
-    ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d, 2 of 2 ready: not protected"),
+    ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d at 2, 2 ready: not protected"),
 ];
 
 fn shoot(given: &str, taken: &str) -> ShootView {
@@ -59,10 +59,10 @@ fn what_needs_attention_is_said_once() {
 /// A dependent in other words, and what is said of it.
 #[rustfmt::skip]
 const DEPENDENTS: [(&str, &str); 9] = [
-    (r#""condition": "running", "replicas": 2, "ready": 1"#, "Deployment/d, 1 of 2 ready: runs"),
+    (r#""condition": "running", "replicas": 2, "ready": 1"#, "Deployment/d at 2, 1 ready: runs"),
     (r#""condition": "running", "wouldBecome": 0"#, "Deployment/d: runs; without the dry run it would be scaled to 0"),
-    (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "2", "since": "2026-01-02T03:00:00Z""#, "Deployment/d, 0 of 0 ready: held down by the watchdog; it comes back with 2 replicas (since 2026-01-02 03:00:00 UTC or longer)"),
-    (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "some""#, r#"Deployment/d, 0 of 0 ready: held down by the watchdog; it comes back with 1 replica, since what is remembered ("some") cannot be used"#),
+    (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "2", "since": "2026-01-02T03:00:00Z""#, "Deployment/d at 0, 0 ready: held down by the watchdog; it comes back with 2 replicas (since 2026-01-02 03:00:00 UTC or longer)"),
+    (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "some""#, r#"Deployment/d at 0, 0 ready: held down by the watchdog; it comes back with 1 replica, since what is remembered ("some") cannot be used"#),
     (r#""condition": "held_down", "replicas": 0, "remembered": "2", "waits": {"for": "paused", "reason": "the pause to be lifted", "until": "2026-01-02T03:00:00Z"}"#, "Deployment/d: held down by the watchdog; it comes back with 2 replicas; its write waits for the pause to be lifted, until 2026-01-02 03:00:00 UTC"),
     (r#""condition": "held_down", "replicas": 2"#, "Deployment/d: runs, and still carries the marker of a protection: the next healthy probe removes it"),
     (r#""condition": "at_zero", "remembered": "2""#, "Deployment/d: scaled to 0 not by the watchdog: a healthy probe brings it back"),
