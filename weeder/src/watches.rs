@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use weeder_core::config::Config;
 use weeder_core::readiness::Slice;
-use weeder_core::verdict::{DeletionCandidate, judge};
+use weeder_core::verdict::{DeletionCandidate, Spared, judge};
 
 use crate::metrics::{WeederMetrics, count};
 use crate::pod::PrunedPod;
@@ -74,8 +74,16 @@ async fn watch_pods(
         .labels(&selector.join(","))
         .limit(PER_PAGE);
     let api: Api<Readable<PrunedPod>> = Api::all(client);
-    let prune =
-        move |pod: PrunedPod| judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
+    let prune = move |pod: PrunedPod| {
+        let judged = judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
+        let is_notable = |reason: &&Spared| **reason != Spared::DoesNotCrashLoop;
+        if let Some(reason) = judged.as_ref().err().filter(is_notable) {
+            let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+            let reason = reason.into_str();
+            tracing::debug!(namespace, name, reason, "crash-looping pod is left alone");
+        }
+        judged.ok()
+    };
     reflect(api, selected, prune, changes).await;
 }
 

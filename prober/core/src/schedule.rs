@@ -16,15 +16,6 @@ pub(crate) const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// The rest after a 429 without Retry-After, as in the Go original, and the longest that one is heeded.
-const DEFAULT_REST: TimeDelta = TimeDelta::seconds(10);
-const LONGEST_REST: TimeDelta = TimeDelta::seconds(60);
-
-/// Returns the rest after a 429, given its Retry-After.
-pub(crate) fn rest(retry_after: Option<TimeDelta>) -> TimeDelta {
-    retry_after.unwrap_or(DEFAULT_REST).min(LONGEST_REST)
-}
-
 /// Returns the smallest number of expired leases with which `candidates` fail; `None` if they cannot
 /// (one candidate never does).
 fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {

@@ -38,7 +38,9 @@ impl ProbeError {
     /// Returns what matters of it for the time of the next probe.
     pub(crate) fn failure(&self) -> ProbeFailure {
         match &self.cause {
-            Cause::Throttled { retry_after } => ProbeFailure::Throttled(retry_after.map(span)),
+            Cause::Throttled {
+                retry_after: Some(after),
+            } => ProbeFailure::Throttled(span(*after)),
             _ => ProbeFailure::Other,
         }
     }
@@ -127,5 +129,25 @@ impl Cause {
         } else {
             Self::Broken(innermost)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_retry_after_is_a_rest() {
+        let failure = |retry_after| {
+            let (stage, cause) = (ProbeStep::Leases, Cause::Throttled { retry_after });
+            ProbeError { stage, cause }.failure()
+        };
+        let after = Duration::from_secs(5);
+        assert_eq!(
+            failure(Some(after)),
+            ProbeFailure::Throttled(span(after)),
+            "as it says"
+        );
+        assert_eq!(failure(None), ProbeFailure::Other, "as any failure");
     }
 }

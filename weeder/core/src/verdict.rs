@@ -1,6 +1,7 @@
 //! Decides whether a pod may be deleted once a Service it depends on is ready again.
 
 use kube_core::ObjectMeta;
+use strum::IntoStaticStr;
 
 use crate::config::{ServiceName, Services};
 use crate::pod::{ContainerSpec, ContainerStatus, PodSpec, PodStatus, RestartPolicy};
@@ -12,6 +13,8 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Kind of the only owner that creates no replacement.
 const NODE: &str = "Node";
+/// Kind of the owner for which a deletion is a failure of the pod: it counts against `backoffLimit`.
+const JOB: &str = "Job";
 
 /// A pod that may be deleted, reduced to what is kept in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,26 +47,42 @@ pub struct Termination {
     pub restarts: i32,
 }
 
-/// Judges a pod. Returns `None` if it must be left alone: it is being deleted, does not crash-loop,
-/// or would not be replaced.
+/// Reason why a pod is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+pub enum Spared {
+    IsBeingDeleted,
+    DoesNotCrashLoop,
+    NobodyRecreatesIt,
+    /// Its Job would count the deletion as a failure.
+    IsOfJob,
+    NoSelectorMatches,
+}
+
+/// Judges a pod; fails if it must be left alone.
 pub fn judge(
     metadata: &ObjectMeta,
     spec: &PodSpec,
     status: &PodStatus,
     services: &Services,
-) -> Option<DeletionCandidate> {
+) -> Result<DeletionCandidate, Spared> {
     let is_mirror = metadata
         .annotations
         .as_ref()
         .is_some_and(|annotations| annotations.contains_key(MIRROR));
-    if metadata.deletion_timestamp.is_some() || is_mirror {
-        return None;
+    if metadata.deletion_timestamp.is_some() {
+        return Err(Spared::IsBeingDeleted);
     }
-    let crash_loop = crash_loop(spec, status)?;
+    let crash_loop = crash_loop(spec, status).ok_or(Spared::DoesNotCrashLoop)?;
     let owners = metadata.owner_references.iter().flatten();
     let owner = owners
         .filter(|owner| owner.kind != NODE)
-        .max_by_key(|owner| owner.controller == Some(true))?;
+        .max_by_key(|owner| owner.controller == Some(true))
+        .filter(|_| !is_mirror)
+        .ok_or(Spared::NobodyRecreatesIt)?;
+    if owner.kind == JOB {
+        return Err(Spared::IsOfJob);
+    }
     let none = Labels::new();
     let labels = metadata.labels.as_ref().unwrap_or(&none);
     let services = services.iter().filter(|(_, dependants)| {
@@ -71,7 +90,10 @@ pub fn judge(
         selectors.any(|selector| selector.matches(labels))
     });
     let services: Vec<ServiceName> = services.map(|(name, _)| name.clone()).collect();
-    (!services.is_empty()).then(|| DeletionCandidate {
+    if services.is_empty() {
+        return Err(Spared::NoSelectorMatches);
+    }
+    Ok(DeletionCandidate {
         uid: metadata.uid.clone().unwrap_or_default(),
         resource_version: metadata.resource_version.clone().unwrap_or_default(),
         owner: owner.uid.clone(),

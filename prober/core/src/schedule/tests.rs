@@ -108,15 +108,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn retry_after_is_a_minute_at_most() {
-    // Fault 1, rule 43
-    let seconds =
-        |retry_after: Option<i64>| rest(retry_after.map(TimeDelta::seconds)).num_seconds();
-    assert_eq!(
-        [Some(0), Some(1), Some(60), Some(61), None].map(seconds),
-        [0, 1, 60, 60, 10]
-    );
-    assert_eq!(rest(Some(TimeDelta::MAX)).num_seconds(), 60);
-}

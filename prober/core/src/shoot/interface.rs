@@ -105,8 +105,8 @@ pub enum Input {
 /// Failure of a probe, as far as it matters for what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeFailure {
-    /// 429, and its Retry-After.
-    Throttled(Option<TimeDelta>),
+    /// 429 with this Retry-After.
+    Throttled(TimeDelta),
     Other,
 }
 

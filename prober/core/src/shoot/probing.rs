@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use super::writing::URGENT;
 use super::{Action, Direction, Environment, Output, ProbeFailure, Shoot, Start};
 use crate::moment::Moment;
-use crate::schedule::{Failures, ScheduleInputs, next_probe, rest};
+use crate::schedule::{Failures, ScheduleInputs, next_probe};
 use crate::{scaled, span};
 
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
@@ -15,6 +15,8 @@ const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
 const CLOSE_GAP: TimeDelta = TimeDelta::seconds(1);
 /// The gap while a scale-down is under way, later.
 const LONG_GAP: TimeDelta = TimeDelta::milliseconds(2500);
+/// The longest rest after a 429.
+const LONGEST_REST: TimeDelta = TimeDelta::seconds(60);
 /// The complete probes that are followed by one that is taken early, by at most the inverse of it.
 /// The first one is not: the second comes as soon as the leases' first stamps can be believed.
 const EARLY_PROBES: u32 = 11;
@@ -88,7 +90,7 @@ impl Probe {
         (self.is_under_way, self.ended, self.at_once) = (false, now, false);
         self.failures = self.failures.saturating_add(1);
         self.throttled_until = match failure {
-            ProbeFailure::Throttled(after) => now + rest(after),
+            ProbeFailure::Throttled(after) => now + after.min(LONGEST_REST),
             ProbeFailure::Other => Moment::START,
         };
     }

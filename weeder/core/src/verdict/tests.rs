@@ -80,7 +80,7 @@ fn state(words: &[&str]) -> (Value, i64) {
 }
 
 /// Judges a pod by Services whose dependent pods are of certain roles.
-fn judged(pod: &Value) -> Option<DeletionCandidate> {
+fn judged(pod: &Value) -> Result<DeletionCandidate, Spared> {
     let services = json!({
         "etcd": {"podSelectors": [{"matchLabels": {"role": "apiserver"}}, null]},
         "api": {"podSelectors": [
@@ -109,7 +109,7 @@ fn evidence(pod: &DeletionCandidate) -> String {
     }
 }
 
-/// Checks lines of a pod and what shows that it crash-loops, or that it is `spared`.
+/// Checks lines of a pod and what shows that it crash-loops, or why it is left alone.
 #[track_caller]
 fn check(rows: &str) {
     check_by(rows, evidence);
@@ -119,8 +119,9 @@ fn check(rows: &str) {
 fn check_by(rows: &str, show: impl Fn(&DeletionCandidate) -> String) {
     for row in rows.lines().filter(|row| row.contains(" -> ")) {
         let (text, expected) = row.split_once(" -> ").expect("a result");
-        let found = judged(&pod(text)).as_ref().map(&show);
-        assert_eq!(found.as_deref().unwrap_or("spared"), expected, "{text}");
+        let judged = judged(&pod(text));
+        let found = judged.map_or_else(|why| why.into_str().to_owned(), |pod| show(&pod));
+        assert_eq!(found, expected, "{text}");
     }
 }
 
@@ -145,7 +146,7 @@ fn crash_looping_pod_may_be_deleted() {
 Always: fine runs, c waits CrashLoopBackOff | metadata labels {"role": "apiserver"} -> pod 7 of owner, reported for etcd
 Always: c waits CrashLoopBackOff | metadata labels {"role": "scheduler"} -> pod 7 of owner, reported for api
 Always: c waits CrashLoopBackOff | metadata labels {"role": "apiserver", "both": "yes"} -> pod 7 of owner, reported for api etcd
-Always: c waits CrashLoopBackOff | metadata labels {"role": "main", "a": "c"} -> spared
+Always: c waits CrashLoopBackOff | metadata labels {"role": "main", "a": "c"} -> no_selector_matches
 Always: c waits CrashLoopBackOff | metadata labels {"role": "main", "a": "b"} -> pod 7 of owner, reported for more
 Always: c waits CrashLoopBackOff | metadata labels null -> pod 7 of owner, reported for api
 "#,
@@ -158,13 +159,13 @@ fn only_the_exact_reason_counts() {
     check(
         r#"
 Always: c waits CrashLoopBackOff -> reported
-Always: c waits ImagePullBackOff -> spared
-Always: c waits crashloopbackoff -> spared
-Always: c waits CrashLoopBackOffs -> spared
-Always: c waits  -> spared
-Always: c runs | status containerStatuses [{"state": {"terminated": {"reason": "CrashLoopBackOff"}}}] -> spared
-Always: c runs | status containerStatuses [{"state": null}] -> spared
-Always: c runs | status containerStatuses null -> spared
+Always: c waits ImagePullBackOff -> does_not_crash_loop
+Always: c waits crashloopbackoff -> does_not_crash_loop
+Always: c waits CrashLoopBackOffs -> does_not_crash_loop
+Always: c waits  -> does_not_crash_loop
+Always: c runs | status containerStatuses [{"state": {"terminated": {"reason": "CrashLoopBackOff"}}}] -> does_not_crash_loop
+Always: c runs | status containerStatuses [{"state": null}] -> does_not_crash_loop
+Always: c runs | status containerStatuses null -> does_not_crash_loop
 "#,
     );
 }
@@ -174,7 +175,7 @@ fn only_ephemeral_ones_do_not_count() {
     check(
         r#"
 Always: init i waits CrashLoopBackOff -> reported
-Always: c runs | status ephemeralContainerStatuses [{"name": "e", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}] -> spared
+Always: c runs | status ephemeralContainerStatuses [{"name": "e", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}] -> does_not_crash_loop
 "#,
     );
 }
@@ -183,11 +184,12 @@ Always: c runs | status ephemeralContainerStatuses [{"name": "e", "state": {"wai
 fn no_successor_means_no_deletion() {
     check(
         r#"
-Always: c waits CrashLoopBackOff | metadata deletionTimestamp "2026-01-01T00:00:00Z" -> spared
-Always: c waits CrashLoopBackOff | metadata ownerReferences null -> spared
-Always: c waits CrashLoopBackOff | metadata ownerReferences [] -> spared
-Always: c waits CrashLoopBackOff | metadata ownerReferences [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true}] -> spared
-Always: c waits CrashLoopBackOff | metadata annotations {"kubernetes.io/config.mirror": "hash"} -> spared
+Always: c waits CrashLoopBackOff | metadata deletionTimestamp "2026-01-01T00:00:00Z" -> is_being_deleted
+Always: c waits CrashLoopBackOff | metadata ownerReferences null -> nobody_recreates_it
+Always: c waits CrashLoopBackOff | metadata ownerReferences [] -> nobody_recreates_it
+Always: c waits CrashLoopBackOff | metadata ownerReferences [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true}] -> nobody_recreates_it
+Always: c waits CrashLoopBackOff | metadata annotations {"kubernetes.io/config.mirror": "hash"} -> nobody_recreates_it
+OnFailure: c waits CrashLoopBackOff | metadata ownerReferences [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": true}] -> is_of_job
 "#,
     );
 }
@@ -209,11 +211,11 @@ Always: c waits CrashLoopBackOff | metadata ownerReferences [{"apiVersion": "v1"
 fn ordinary_restart_is_no_crash_loop() {
     check(
         "
-Always: c ends 1 after 2592000 restarts 1 -> spared
-Always: c ends 1 after 601 restarts 1 -> spared
-Always: c ends 1 after 5 restarts 0 -> spared
-Always: init i ends 1 after 5 restarts 0, c ends 1 after 5 restarts 0 -> spared
-Always: init i ends 0 after 5 restarts 0, c ends 1 after 5 restarts 0 -> spared
+Always: c ends 1 after 2592000 restarts 1 -> does_not_crash_loop
+Always: c ends 1 after 601 restarts 1 -> does_not_crash_loop
+Always: c ends 1 after 5 restarts 0 -> does_not_crash_loop
+Always: init i ends 1 after 5 restarts 0, c ends 1 after 5 restarts 0 -> does_not_crash_loop
+Always: init i ends 0 after 5 restarts 0, c ends 1 after 5 restarts 0 -> does_not_crash_loop
 ",
     );
 }
@@ -244,7 +246,7 @@ Always Pending: init i ends 1 after 1 restarts 2, c waits PodInitializing -> i 2
 fn helper_costs_no_serving_pod() {
     check(
         "
-Always: c runs, helper ends 1 after 1728000 restarts 3 -> spared
+Always: c runs, helper ends 1 after 1728000 restarts 3 -> does_not_crash_loop
 Always: c runs, helper ends 1 after 2 restarts 3 -> helper 3
 ",
     );
@@ -254,14 +256,14 @@ Always: c runs, helper ends 1 after 2 restarts 3 -> helper 3
 fn rebooted_node_is_no_crash_loop() {
     check(
         "
-Always: c ends 255 after 86400 restarts 3 -> spared
-Always: c is lost -> spared
-Always Pending: init i runs, sidecar s ends 255 after 300 restarts 2, c ends 255 after 300 restarts 3 -> spared
-Always Pending: init i waits PodInitializing, sidecar s ends 255 after 300 restarts 2 -> spared
+Always: c ends 255 after 86400 restarts 3 -> does_not_crash_loop
+Always: c is lost -> does_not_crash_loop
+Always Pending: init i runs, sidecar s ends 255 after 300 restarts 2, c ends 255 after 300 restarts 3 -> does_not_crash_loop
+Always Pending: init i waits PodInitializing, sidecar s ends 255 after 300 restarts 2 -> does_not_crash_loop
 Always: init i ends 0 after 1 restarts 0, sidecar s ends 255 after 300 restarts 2, c ends 255 after 300 restarts 3 -> s 2, c 3
 
 It was rebooted twice, so that the last run was short:
-Always sandbox False: c ends 255 after 300 restarts 3 -> spared
+Always sandbox False: c ends 255 after 300 restarts 3 -> does_not_crash_loop
 Always sandbox True: c ends 255 after 300 restarts 3 -> c 3
 ",
     );
@@ -271,9 +273,9 @@ Always sandbox True: c ends 255 after 300 restarts 3 -> c 3
 fn sidecar_costs_no_work() {
     for policy in ["Never", "OnFailure"] {
         let rows = "
-POLICY: sidecar s ends 143 after 2 restarts 2, sidecar log runs, work runs -> spared
-POLICY: sidecar s ends 143 after 2 restarts 2, sidecar log runs, work ends 0 after 30 restarts 0 -> spared
-POLICY: sidecar s ends 143 after 2 restarts 2, sidecar log ends 143 after 2 restarts 2, work ends 0 after 30 restarts 0 -> spared
+POLICY: sidecar s ends 143 after 2 restarts 2, sidecar log runs, work runs -> does_not_crash_loop
+POLICY: sidecar s ends 143 after 2 restarts 2, sidecar log runs, work ends 0 after 30 restarts 0 -> does_not_crash_loop
+POLICY: sidecar s ends 143 after 2 restarts 2, sidecar log ends 143 after 2 restarts 2, work ends 0 after 30 restarts 0 -> does_not_crash_loop
 POLICY: sidecar s ends 143 after 2 restarts 2, sidecar log runs, work waits PodInitializing -> s 2
 ";
         check(&rows.replace("POLICY", policy));
@@ -304,7 +306,7 @@ Never: sidecar c -> after failure, after success
             let expected = if restarted.contains(after) {
                 "c 1"
             } else {
-                "spared"
+                "does_not_crash_loop"
             };
             check(&format!(
                 "{pod} ends {exit_code} after 1 restarts 1 -> {expected}"
@@ -318,10 +320,10 @@ Never: sidecar c -> after failure, after success
 fn evicted_pod_is_left_alone() {
     check(
         "
-Always Succeeded: c waits CrashLoopBackOff -> spared
-Always Succeeded: c ends 1 after 1 restarts 3 -> spared
-Always Failed: c waits CrashLoopBackOff -> spared
-Always Failed: c ends 1 after 1 restarts 3 -> spared
+Always Succeeded: c waits CrashLoopBackOff -> does_not_crash_loop
+Always Succeeded: c ends 1 after 1 restarts 3 -> does_not_crash_loop
+Always Failed: c waits CrashLoopBackOff -> does_not_crash_loop
+Always Failed: c ends 1 after 1 restarts 3 -> does_not_crash_loop
 ",
     );
 }

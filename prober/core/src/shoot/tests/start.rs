@@ -56,6 +56,7 @@ fn retry_after_beats_urgency() {
         10 s, other settings | new, throttled 10 s; 0.2 settings; 50 | probes from 0 to 10: 0, 10
         45 s, other settings | new, throttled 45 s; 0.2 settings; 50 | probes from 0 to 45: 0, 45
         0.5 s, other settings | new, throttled 0.5 s; 0.2 settings; 50 | probes from 0 to 0.6: 0, 0.5
+        longer than a minute | new, throttled 600 s; 0.2; 70 | probes from 0 to 69: 0, 60
         0.5 s | new, throttled 0.5 s; 0.2; 50 | probes from 0 to 1: 0, 1
         ",
     );

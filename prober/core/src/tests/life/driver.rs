@@ -389,7 +389,7 @@ impl Life {
             let failure = match self.answers.random_range(0..6) {
                 0 if self.plan.throttles => {
                     let seconds = self.answers.random_range(0..20);
-                    ProbeFailure::Throttled(Some(TimeDelta::seconds(seconds)))
+                    ProbeFailure::Throttled(TimeDelta::seconds(seconds))
                 }
                 _ => ProbeFailure::Other,
             };
