@@ -1,5 +1,6 @@
 //! Reports on one shoot: in its view, the log, metrics and Events. Its task owns the reporter.
 
+use std::collections::BTreeMap;
 use std::iter::zip;
 
 use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
@@ -16,7 +17,7 @@ use super::facts::{describe_short, list, waits_for};
 use super::in_seconds;
 use super::outage::{Judged, Outage, OutageEnd, Snapshot};
 use super::shoot_statuses::{ShootStatuses, StatusHandle};
-use super::view::{Condition, Failure, Found, ShootView, ShownWait};
+use super::view::{Failure, Found, ShootView, ShownWait};
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
 use crate::task::ShootContext;
 
@@ -208,6 +209,39 @@ impl Reporter {
         self.outage_ended(context, ended);
     }
 
+    /// Shows the writes that would be refused in an outage, and reports what has changed.
+    pub(crate) fn rehearsed(
+        &self,
+        context: &ShootContext,
+        refused: impl Iterator<Item = (DependentId, String)>,
+    ) {
+        let mut refused: BTreeMap<_, _> = refused.collect();
+        let changes: Vec<_> = self.handle.update(|view| {
+            let shown = view.dependents.iter_mut().enumerate();
+            let changes = shown.map(|(at, shown)| {
+                let now = refused.remove(&DependentId(at));
+                let before = std::mem::replace(&mut shown.refused, now.clone());
+                (DependentId(at), before, now)
+            });
+            changes.filter(|(_, before, now)| before != now).collect()
+        });
+        for (id, before, now) in changes {
+            let resource = context.resource(id);
+            match now {
+                Some(words) => {
+                    tracing::warn!(%resource, words, "protection would be refused in an outage");
+                    if before.is_none() {
+                        let message = format!("In an outage it would be refused: {words}");
+                        context.warn(resource, "ProtectionWouldBeRefused", &message);
+                    }
+                }
+                None => {
+                    tracing::info!(%resource, "protection is not known to be refused any more");
+                }
+            }
+        }
+    }
+
     /// Called once nobody probes the shoot any more.
     pub(crate) fn ended(&mut self, context: &ShootContext) {
         let ended = Outage::probe_ended(&mut self.outage, context.now());
@@ -242,7 +276,6 @@ impl ShootContext {
     /// Shows the shoot as it is now.
     fn publish(&self, view: &mut ShootView) {
         let (shoot, now) = (&self.shoot, self.now().trunc_subsecs(0));
-        let is_judged = view.found().is_some();
         if let Some(probe) = &mut view.probe {
             probe.due = shoot.due();
             probe.scaling = shoot.scaling().map(|direction| direction.into_str().into());
@@ -261,11 +294,6 @@ impl ShootContext {
                 until: waits.until.map(|until| self.wall(until).trunc_subsecs(0)),
             });
             shown.would_become = known.intended().map(PlannedWrite::replicas);
-            let is_lacking = matches!(shown.condition, Condition::Missing | Condition::Unscalable);
-            let was_missing = std::mem::replace(&mut shown.is_missing, is_judged && is_lacking);
-            if shown.is_missing && !was_missing {
-                tracing::warn!(resource = %shown.resource, "resource does not exist or cannot be scaled, so an outage would find it unprotected; the config does not call it optional");
-            }
         }
     }
 

@@ -91,9 +91,9 @@ pub struct ShownDependent {
     /// Replicas to which it would be scaled, were this no dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_become: Option<i32>,
-    /// True if there is nothing to scale in a shoot that was probed, though there must be.
-    #[serde(skip)]
-    pub(super) is_missing: bool,
+    /// Reason for which its scale-down would be refused in an outage, as its rehearsal has shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// Condition of a dependent, as far as it concerns the watchdog.
