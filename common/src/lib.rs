@@ -16,7 +16,6 @@
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
 
-pub mod access_review;
 pub mod agent_runtime;
 pub mod api_failure;
 pub mod backoff;

@@ -25,7 +25,7 @@ use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProberStatus;
 use crate::owner;
 use crate::seed::dependent::DependentView;
-use crate::seed::{Seed, SeedWatches, rights};
+use crate::seed::{Seed, SeedWatches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
@@ -87,7 +87,6 @@ pub async fn run_on(
     let known = Arc::clone(&seed);
     register_seed_known(registry, move || known.is_known());
     seed.unreadable.register(registry);
-    rights::register(registry, Arc::clone(&seed));
     let suspend_detector = SuspendDetector::new(clock);
     let burst = NonZeroU32::new(args.kube_api_burst);
     let writer = Writer::new(
@@ -217,19 +216,11 @@ async fn work(
         // are woken now and by that.
         seed.clusters.relist();
     };
-    let rights = async {
-        // A dry run needs none.
-        if !shared.election.is_dry_run() {
-            seed.clusters.live().await;
-            seed.follow_rights().await;
-        }
-    };
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
     let follow = follow_config(&shared, file, configs, &mut watches);
     tokio::join!(
         manager,
         shutdown.run_until_cancelled(election),
-        shutdown.run_until_cancelled(rights),
         shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(shared.suspend_detector.run())

@@ -12,6 +12,7 @@
 //!                                  | lease clock -> candidates -> verdict -> next probe, next write   (prober_core)
 //!                                  v
 //!                 permit -> one write per resource (write) -> seed API
+//!      all is well: rehearsal -> the same as a dry run --------'
 //! ```
 //!
 //! [`prober_core`] decides and does nothing else; the other modules read, carry out and report.
@@ -25,6 +26,7 @@ pub mod gardener;
 pub mod manager;
 mod observability;
 mod owner;
+mod rehearsal;
 pub mod seed;
 pub mod shared;
 pub mod shoot_client;

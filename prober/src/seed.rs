@@ -5,7 +5,6 @@ pub mod cluster;
 mod confirm;
 pub mod dependent;
 mod namespace;
-pub(crate) mod rights;
 pub mod secret;
 pub(crate) mod wakers;
 pub mod watches;
@@ -28,7 +27,6 @@ use tokio::time::timeout;
 
 pub use self::cluster::ClusterState;
 use self::dependent::DependentView;
-use self::rights::MissingRights;
 use self::secret::SecretView;
 use self::wakers::Wakers;
 pub use self::watches::SeedWatches;
@@ -51,7 +49,6 @@ pub struct Seed {
     pub wakers: Arc<Wakers>,
     confirmations: Semaphore,
     pub(crate) unreadable: UnreadableObjects,
-    pub(crate) missing_rights: MissingRights,
 }
 
 /// Objects that the config names.
@@ -75,7 +72,6 @@ impl Seed {
             wakers: Arc::default(),
             confirmations: Semaphore::new(CONFIRMATIONS),
             unreadable,
-            missing_rights: MissingRights::default(),
         }
     }
 

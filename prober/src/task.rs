@@ -1,9 +1,10 @@
 //! The prober's task of one shoot, the only one that writes for it. It passes inputs to the state
-//! machine ([`prober_core::shoot`]), carries out its actions as jobs, and hands its reports on.
+//! machine ([`prober_core::shoot`]), carries out its actions as jobs, and hands its reports on. While
+//! the shoot is well, it rehearses the writes of an outage.
 //!
 //! ```text
 //! timer, wakers, jobs --input--> Shoot --actions--> jobs: probe, permit, write
-//!                                   '---reports--> Reporter
+//!          '--> Rehearsals --> job     '---reports--> Reporter
 //! ```
 
 use std::future::ready;
@@ -17,7 +18,7 @@ use prober_core::moment::Moment;
 use prober_core::plan::{ByDirection, Direction};
 use prober_core::refusal::Refusal;
 use prober_core::replicas::Observed;
-use prober_core::shoot::{Action, Answer, Input, Order, Shoot, Start};
+use prober_core::shoot::{Action, Answer, Environment, Input, Order, Owner, Shoot, Start};
 use prober_core::verdict::{BackedNodes, Verdict};
 use tokio::task::JoinError;
 use tokio::time::timeout;
@@ -26,6 +27,7 @@ use tokio_util::task::JoinMap;
 use tracing::Instrument;
 
 use crate::observability::report::Reporter;
+use crate::rehearsal::{Outcome, Rehearsals};
 use crate::seed::wakers::Registration;
 use crate::seed::{ClusterState, Seed};
 use crate::shared::Shared;
@@ -55,6 +57,7 @@ enum Job {
     Probe,
     Permit(Direction),
     Write(DependentId),
+    Rehearsal,
 }
 
 enum Done {
@@ -62,6 +65,7 @@ enum Done {
     Decreed(Verdict),
     Permitted(Direction, Permit),
     Written(DependentId, Result<Arc<Observed>, Refusal>),
+    Rehearsed(DependentId, Arc<Observed>, Outcome),
 }
 
 struct Task {
@@ -78,6 +82,9 @@ struct Task {
     client: Option<ShootClient>,
     /// Time at which the seed's API server confirmed to a standby what is known of the shoot.
     confirmed: Confirmed,
+    rehearsals: Rehearsals,
+    /// Time of the next rehearsal; `None` while there is none to come.
+    rehearsal_due: Option<Moment>,
     /// True if the config names other dependents now, of which this task knows nothing.
     is_outdated: bool,
     /// True if nothing more is begun.
@@ -148,6 +155,8 @@ impl Task {
             jobs: JoinMap::new(),
             client: Some(client),
             confirmed: Confirmed::default(),
+            rehearsals: Rehearsals::default(),
+            rehearsal_due: None,
             is_outdated: false,
             is_closed: false,
             cluster,
@@ -164,7 +173,9 @@ impl Task {
 
     /// Waits for the next input and passes it on. Can be cancelled at any time.
     async fn step(&mut self) {
-        let (clock, next) = (self.context.shared.clock, self.context.shoot.next());
+        let clock = self.context.shared.clock;
+        let due = [self.context.shoot.next(), self.rehearsal_due];
+        let next = due.into_iter().flatten().min();
         tokio::select! {
             biased;
             Some((_, done)) = self.jobs.join_next() => self.done(done),
@@ -187,6 +198,11 @@ impl Task {
             }
             Ok(Done::Decreed(verdict)) => Input::Decreed(verdict),
             Ok(Done::Written(id, result)) => Input::Written(id, result),
+            Ok(Done::Rehearsed(id, base, outcome)) => {
+                let now = self.context.shared.clock.now();
+                self.rehearsals.ended(id, base, outcome, now);
+                Input::Woken
+            }
             Ok(Done::Probed(client, answer)) => {
                 self.client = Some(client);
                 match answer {
@@ -236,6 +252,47 @@ impl Task {
             }
         }
         self.reporter.updated(&self.context);
+        self.rehearse(&env, now);
+    }
+
+    /// Begins the next rehearsal when it is due; while the shoot is not well there is none. One that
+    /// is under way then is cancelled.
+    fn rehearse(&mut self, env: &Environment<'_>, now: Moment) {
+        let ShootContext {
+            namespace,
+            shared,
+            config,
+            shoot,
+            ..
+        } = &self.context;
+        let is_ours = env.is_ours && env.owner == Owner::Here;
+        if !env.leads || env.dry_run || !is_ours || self.decree.is_some() || self.is_closed {
+            self.rehearsals.suspend();
+        } else if shoot.finding().is_some() {
+            let spread = (shared.seed.wakers.count(), env.chance);
+            self.rehearsals.follow(config, &env.dependents, spread, now);
+        }
+        self.reporter
+            .rehearsed(&self.context, self.rehearsals.refused());
+        let is_up = shoot.verdict().is_some_and(Verdict::is_up);
+        let next = self.rehearsals.next();
+        let next = next.filter(|_| is_up && shoot.held_down().next().is_none());
+        self.rehearsal_due = None;
+        match next {
+            None => {
+                self.jobs.abort(&Job::Rehearsal);
+            }
+            Some(_) if self.jobs.contains_key(&Job::Rehearsal) => {}
+            Some((due, ..)) if due > now => self.rehearsal_due = Some(due),
+            Some((_, id, change)) => {
+                let (writer, namespace) = (Arc::clone(&shared.writer), namespace.clone());
+                let (resource, change) = (config.dependent(id).resource.clone(), change.clone());
+                self.begin(Job::Rehearsal, async move {
+                    let outcome = writer.rehearse(&namespace, &resource, &change).await;
+                    Done::Rehearsed(id, change.base, outcome)
+                });
+            }
+        }
     }
 
     /// Applies the config and the Cluster as they are now.

@@ -1,4 +1,4 @@
-//! One write to one dependent, with the right of way for protection.
+//! One write to one dependent, with the right of way for protection, and its rehearsal.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use governor::{Quota, RateLimiter};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use parking_lot::Mutex;
-use prober_core::config::Config;
+use prober_core::config::{Config, ResourceRef};
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::{
@@ -23,15 +23,19 @@ use prober_core::replicas::{
 use prober_core::shoot::Order;
 use prober_core::verdict::BackedNodes;
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, RwLock, Semaphore};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::rehearsal::Outcome;
 use crate::seed::Seed;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
 /// Time for which what the seed's API server has confirmed counts (D-85).
 const CONFIRMED_FOR: Duration = Duration::from_secs(10);
+/// Time for a rehearsal: a webhook has 10 s unless it says otherwise, and its API server answers
+/// after that.
+const REHEARSAL: Duration = Duration::from_secs(12);
 pub const FIELD_MANAGER: &str = "dependency-watchdog";
 
 type RestoreLimiter = RateLimiter<NotKeyed, InMemoryState, LimiterClock, NoOpMiddleware<Duration>>;
@@ -67,7 +71,13 @@ pub(crate) type Confirmed = Arc<Mutex<Option<Instant>>>;
 pub struct Writer {
     seed: Arc<Seed>,
     limiter: RestoreLimiter,
+    /// Time after which the limiter lets one more write pass.
+    period: Duration,
+    /// Shared by the restores that wait for the limiter.
+    restores: RwLock<()>,
     protective: Arc<Semaphore>,
+    /// Held by the rehearsal that is under way.
+    rehearsal: AsyncMutex<()>,
     election: Election,
     suspend_detector: SuspendDetector,
 }
@@ -107,7 +117,10 @@ impl Writer {
         Self {
             seed,
             limiter: RateLimiter::direct_with_clock(quota, LimiterClock(Instant::now())),
+            period,
+            restores: RwLock::default(),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
+            rehearsal: AsyncMutex::default(),
             election,
             suspend_detector,
         }
@@ -119,6 +132,7 @@ impl Writer {
         match direction {
             Direction::Down => Arc::clone(&self.protective).acquire_owned().await.ok(),
             Direction::Up => {
+                let _waiting = self.restores.read().await;
                 while let Err(early) = self.limiter.check() {
                     sleep_until(self.limiter.clock().0 + early.earliest_possible()).await;
                 }
@@ -139,6 +153,39 @@ impl Writer {
             .await
             .unwrap_or(Err(Refusal::Timeout))
             .inspect_err(|error| tracing::debug!(%resource, category = error.into_str(), %error, "write failed"))
+    }
+
+    /// Sends a patch as a dry run, through the limiter of restores and after all that wait for it.
+    /// Rehearsals of all shoots follow each other so slowly that they use up no burst.
+    pub(crate) async fn rehearse(
+        &self,
+        namespace: &str,
+        resource: &ResourceRef,
+        change: &PlannedWrite,
+    ) -> Outcome {
+        let _turn = self.rehearsal.lock().await;
+        sleep(self.period).await;
+        while self.restores.try_write().is_err() || self.limiter.check().is_err() {
+            sleep(self.period).await;
+        }
+        let Some(view) = self.seed.dependent(resource) else {
+            return Outcome::Unanswered;
+        };
+        let api = view.api(&self.seed.client, namespace);
+        let params = PatchParams {
+            dry_run: true,
+            ..PatchParams::apply(FIELD_MANAGER)
+        };
+        let patch = Patch::Merge(merge_patch(change));
+        let request = api.patch(&resource.name, &params, &patch);
+        let answer = timeout(REHEARSAL, self.election.while_leading(request)).await;
+        let answer = answer.map_err(|_| Refusal::Timeout).and_then(|answer| {
+            let answer = answer.ok_or(Refusal::NotLeading)?;
+            answer.map(DependentState::from).map_err(refusal)
+        });
+        let outcome = Outcome::of(change, answer);
+        tracing::debug!(%resource, ?outcome, "rehearsed");
+        outcome
     }
 
     async fn attempt(&self, target: &Target, order: &Order) -> Result<Arc<Observed>, Refusal> {
@@ -258,6 +305,35 @@ mod tests {
             drop(writer.permit(Direction::Down).await);
         }
         assert_eq!(Instant::now(), restored);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rehearsals_leave_restores_their_rate() {
+        let writer = writer(5.0, 10);
+        let change = PlannedWrite {
+            base: Arc::default(),
+            write: prober_core::replicas::Write::default(),
+        };
+        let rehearse = async {
+            loop {
+                let resource = ResourceRef::default();
+                writer.rehearse("n", &resource, &change).await;
+            }
+        };
+        let restore = async {
+            sleep(Duration::from_secs(60)).await;
+            let began = Instant::now();
+            for _ in 1..=30 {
+                writer.permit(Direction::Up).await;
+            }
+            began.elapsed().as_secs_f64()
+        };
+        let took = tokio::select! {
+            () = rehearse => 0.0,
+            took = restore => took,
+        };
+        // 20 are beyond the burst, and one rehearsal was before them.
+        assert!((4.0..4.3).contains(&took), "{took}");
     }
 
     #[derive(Debug, thiserror::Error)]

@@ -127,8 +127,8 @@ const OF_SHOOTS: &str = r#"
   by: [delete deployments.apps kube-controller-manager]
   status: ["probed 5 - Deployment/kube-controller-manager: it does not exist"]
   explain: [it does not exist]
-  metric: dwd_missing_resources{name="kube-controller-manager"}
-  alert: ControllerMissing
+  metric: dwd_protection_refused{kind="Deployment",name="kube-controller-manager"}
+  alert: ProtectionWouldBeRefused
 - shoot: grace
   by: ["cluster {shoot: {spec: {kubernetes: {kubeControllerManager: {nodeMonitorGracePeriod: 1s}}}}}"]
   status: [probed 5, its grace is too short]
@@ -176,17 +176,16 @@ const OF_THE_SEED: &str = r#"
       {apiGroups: [extensions.gardener.cloud], resources: [clusters], verbs: [get, list, watch]},
       {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, get, update, patch]},
       {apiGroups: [''], resources: [events], verbs: [create, get, update, patch]}]"
-  status: [probed 5 -, the right to patch deployments.apps kube-controller-manager is missing]
-  explain: [right to patch deployments.apps kube-controller-manager is missing]
-  metric: dwd_missing_rights
-  alert: RightMissing
+  status: [probed 5, "in an outage it would be refused: ", cannot patch resource]
+  explain: ["in an outage it would be refused: ", cannot patch resource]
+  metric: dwd_protection_refused{kind="Deployment",name="kube-controller-manager"}
+  alert: ProtectionWouldBeRefused
 - shoot: unscalable
   by: ["cluster {seed: {metadata: {name: here}}}"]
   status: ["probed 5 - Unknown/nobody-scales-it: it is not protected; it could not be scaled: no such kind"]
   explain: ["it is not protected; it could not be scaled: no such kind, or its plural is unusual"]
-  calm: true
-  metric: dwd_missing_resources{name="nobody-scales-it"}
-  alert: ControllerMissing
+  metric: dwd_protection_refused{kind="Unknown",name="nobody-scales-it"}
+  alert: ProtectionWouldBeRefused
 - shoot: elsewhere
   by: ["cluster {seed: {metadata: {name: there}}}"]
   status: ['owned by another seed: shoot--a--elsewhere.example.org says "here", not "there"']

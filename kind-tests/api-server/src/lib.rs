@@ -38,8 +38,8 @@
 //! It answers what a kube-apiserver would on the same paths: lists (selectors, pages from one
 //! moment), watches (bookmarks, 410), merge patches with conflicts, self
 //! access reviews, and what it passes on to pods. It knows no admission or
-//! validation, no controllers, no strategic or server-side-apply patches, no dry runs, and updates of
-//! Leases alone. Namespaces need not exist before their objects, and pods have no grace.
+//! validation, no controllers, no strategic or server-side-apply patches, dry runs of
+//! patches alone, and updates of Leases alone. Namespaces need not exist before their objects, and pods have no grace.
 
 mod access;
 mod authority;

@@ -39,6 +39,12 @@ impl Record {
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete")
             && !self.resource.starts_with("selfsubjectaccessreviews")
+            && !self.is_dry_run()
+    }
+
+    /// Whether it is answered as if it were made, and changes nothing.
+    pub fn is_dry_run(&self) -> bool {
+        self.query.split('&').any(|one| one == "dryRun=All")
     }
 }
 

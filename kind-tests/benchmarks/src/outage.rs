@@ -46,7 +46,8 @@ pub fn writes(seed: &SeedCluster, since: &Mark) -> Result<Vec<DeploymentWrite>> 
     let mut writes = Vec::new();
     for asked in seed.asked_since(since) {
         let is_read = ["get", "list", "watch"].contains(&asked.verb.as_str());
-        if asked.resource.starts_with("deployments") && !is_read && asked.code < 300 {
+        let is_write = !is_read && !asked.is_dry_run();
+        if asked.resource.starts_with("deployments") && is_write && asked.code < 300 {
             writes.push(DeploymentWrite {
                 answered: asked.answered.parse()?,
                 namespace: asked.namespace,

@@ -185,6 +185,7 @@ impl Script {
             "all" => for name in DEPENDENTS { self.until(name, rest).await? },
             "kcm" | "mcm" | "ca" | "store" => self.until(long(verb), rest).await?,
             "written" => { let names: Vec<_> = rest.split_terminator(' ').map(long).collect(); ensure!(self.written() == names, "{:?}", self.written()); }
+            "rehearsed" => { let names: Vec<_> = rest.split_terminator(' ').map(long).collect(); soon(step, async || { ensure!(self.rehearsed() == names, "{:?}", self.rehearsed()); Ok(()) }).await?; }
             "writes" => soon(step, async || { ensure!(self.written().len() >= number(rest)?, "{:?}", self.written()); Ok(()) }).await?,
             "writers" => { let by = |record: &Record| scales(record) && record.user != self.replica(rest).name; ensure!(self.seed().requests().count(by) == 0 && !self.written().is_empty(), "or somebody else"); }
             // Faults: of which requests to whom, and which.

@@ -38,7 +38,7 @@ async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
     let user = sender.clone();
     let counts = move |record: &Record| {
         // Events and renewals come at any time, and lose nothing.
-        let counts = matches!(record.verb.as_str(), "patch" | "delete");
+        let counts = record.is_write() && matches!(record.verb.as_str(), "patch" | "delete");
         if counts {
             user.lock().clone_from(&record.user);
         }

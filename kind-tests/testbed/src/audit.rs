@@ -46,6 +46,18 @@ pub struct Asked {
     pub answered: String,
 }
 
+impl Asked {
+    /// Whether nothing is stored of it.
+    pub fn is_dry_run(&self) -> bool {
+        self.uri.contains("dryRun=All")
+    }
+
+    /// Whether it is a PATCH of a Deployment.
+    pub fn patches_deployment(&self) -> bool {
+        self.verb == "patch" && self.resource == "deployments" && !self.is_dry_run()
+    }
+}
+
 /// All requests in the log at this path since that place, in the order of their answers.
 pub fn since(path: &Path, mark: &Mark) -> Vec<Asked> {
     let bytes = std::fs::read(path).unwrap_or_default();

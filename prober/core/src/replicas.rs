@@ -30,7 +30,7 @@ pub struct Observed {
 impl Observed {
     /// True if it is the same resource with the same replicas and annotations, regardless of its
     /// pods.
-    pub(crate) fn is_same_state(&self, other: &Self) -> bool {
+    pub fn is_same_state(&self, other: &Self) -> bool {
         (&self.uid, self.replicas, &self.marks) == (&other.uid, other.replicas, &other.marks)
     }
 

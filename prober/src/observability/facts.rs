@@ -62,12 +62,6 @@ impl ProberStatus {
                 format!("the seed's {unknown} are not known: nothing is concluded without them");
             facts.push(Fact::new(Tone::Bad, text));
         }
-        for right in &self.missing_rights {
-            let text = format!(
-                "the right to {right} is missing: what needs it could not be scaled in an outage"
-            );
-            facts.push(Fact::new(Tone::Bad, text));
-        }
         if self.config_refused {
             let text = "the config file as it is now is refused (the log says why), an earlier one is in force";
             facts.push(Fact::new(Tone::Warn, text));
@@ -229,6 +223,10 @@ impl ShootView {
             if dependent.condition != Condition::Absent {
                 tone = Tone::Bad;
             }
+        }
+        if let Some(words) = &dependent.refused {
+            let _ = write!(text, "; in an outage it would be refused: {words}");
+            tone = Tone::Bad;
         }
         if let Some(wait) = &dependent.waits {
             let _ = write!(text, "; its write waits for {}", wait.reason);

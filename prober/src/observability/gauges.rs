@@ -103,8 +103,9 @@ impl Collector for ShootStatuses {
             held().map(|(resource, _)| (resource, 1.0)))?;
         gauges.combined("dwd_held_down_seconds", "For how long a resource has been held down, the longest.", ["kind", "name"], f64::max,
             held().map(|(resource, age)| (resource, in_seconds(age))))?;
-        gauges.sums("dwd_missing_resources", "Shoots in which a resource that the config names does not exist, and is not optional.", "name",
-            shoots().flat_map(ShootView::missing).map(|dependent| (&*dependent.resource.name, 1)))?;
+        gauges.combined("dwd_protection_refused", "Shoots in which a resource could not be scaled down in an outage, as its rehearsal has shown.", ["kind", "name"], Add::add,
+            shoots().flat_map(|shoot| &shoot.dependents).filter(|dependent| dependent.refused.is_some())
+                .map(|dependent| ([&*dependent.resource.kind, &*dependent.resource.name], 1.0)))?;
         gauges.sums("dwd_owner_shoots", "Shoots by what their owner records say.", "standing",
             none_of(Standing::VARIANTS).chain(standings.iter().map(|standing| (standing.into(), 1))))?;
         gauges.single("dwd_oldest_complete_probe_seconds", "Time since the last complete probe, the longest.",

@@ -1,5 +1,6 @@
 //! Reports on one shoot: in its view, the log, metrics and Events. Its task owns the reporter.
 
+use std::collections::BTreeMap;
 use std::iter::zip;
 
 use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
@@ -206,6 +207,39 @@ impl Reporter {
         };
         let ended = Outage::follow(&mut self.outage, &snapshot);
         self.outage_ended(context, ended);
+    }
+
+    /// Shows the writes that would be refused in an outage, and reports what has changed.
+    pub(crate) fn rehearsed(
+        &self,
+        context: &ShootContext,
+        refused: impl Iterator<Item = (DependentId, String)>,
+    ) {
+        let mut refused: BTreeMap<_, _> = refused.collect();
+        let changes: Vec<_> = self.handle.update(|view| {
+            let shown = view.dependents.iter_mut().enumerate();
+            let changes = shown.map(|(at, shown)| {
+                let now = refused.remove(&DependentId(at));
+                let before = std::mem::replace(&mut shown.refused, now.clone());
+                (DependentId(at), before, now)
+            });
+            changes.filter(|(_, before, now)| before != now).collect()
+        });
+        for (id, before, now) in changes {
+            let resource = context.resource(id);
+            match now {
+                Some(words) => {
+                    tracing::warn!(%resource, words, "protection would be refused in an outage");
+                    if before.is_none() {
+                        let message = format!("In an outage it would be refused: {words}");
+                        context.warn(resource, "ProtectionWouldBeRefused", &message);
+                    }
+                }
+                None => {
+                    tracing::info!(%resource, "protection is not known to be refused any more");
+                }
+            }
+        }
     }
 
     /// Called once nobody probes the shoot any more.

@@ -27,9 +27,6 @@ pub struct ProberStatus {
     /// Kind of the seed's objects that are not known at present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Cow<'static, str>>,
-    /// Rights without which something that the config names cannot be scaled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing_rights: Vec<String>,
     pub shoots_by_state: BTreeMap<Cow<'static, str>, usize>,
     /// Every shoot; those that need attention first, then by name.
     pub shoots: Vec<ShootView>,
@@ -66,7 +63,6 @@ impl ProberStatus {
         };
         let status = Self {
             unknown: seed.unknown().map(Into::into),
-            missing_rights: seed.missing_rights.all(),
             outages,
             settings,
             config: config::to_json(config),

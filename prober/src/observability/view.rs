@@ -91,6 +91,9 @@ pub struct ShownDependent {
     /// Replicas to which it would be scaled, were this no dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_become: Option<i32>,
+    /// Reason for which its scale-down would be refused in an outage, as its rehearsal has shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// Condition of a dependent, as far as it concerns the watchdog.
@@ -266,18 +269,6 @@ impl ShootView {
     /// Verdict of the last probe, if it was complete.
     pub fn verdict(&self) -> Option<Verdict> {
         self.probe.as_ref()?.verdict()
-    }
-
-    /// Dependents that are lacking, though they must be there. Before the first complete probe the shoot
-    /// may be about to be created.
-    pub(super) fn missing(&self) -> impl Iterator<Item = &ShownDependent> {
-        let judged = self.found().into_iter().flat_map(|_| &self.dependents);
-        judged.filter(|dependent| {
-            matches!(
-                dependent.condition,
-                Condition::Missing | Condition::Unscalable
-            )
-        })
     }
 
     /// True if a setting that is a flag is set.

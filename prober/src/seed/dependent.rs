@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use common::access_review::Right;
 use common::metrics::UnreadableObjects;
 use common::objects::{Readable, if_readable, metadata};
 use common::view::{Key, View};
@@ -126,16 +125,6 @@ impl DependentView {
     /// The objects of its kind in a namespace.
     pub fn api(&self, client: &Client, namespace: &str) -> Api<ScalableObject> {
         Api::namespaced_with(client.clone(), namespace, &self.kind)
-    }
-
-    /// Right that its writes need; `None` while there is no such kind.
-    pub fn right(&self) -> Option<Right> {
-        (!self.view.has_no_kind()).then(|| Right {
-            verb: "patch",
-            group: self.kind.group.clone(),
-            resource: self.kind.plural.clone(),
-            name: Some(self.resource.name.clone()),
-        })
     }
 
     pub fn state(&self, namespace: &str) -> DependentState {

@@ -71,6 +71,13 @@ impl Store {
             let generation = old.value["metadata"]["generation"].as_i64();
             value["metadata"]["generation"] = json!(generation.unwrap_or_default() + 1);
         }
+        if client.is_some_and(Record::is_dry_run) {
+            return Ok(Arc::new(StoredObject::new(
+                resource.clone(),
+                old.revision,
+                value,
+            )));
+        }
         Ok(self.commit(state, resource, Some(old), value, false, client))
     }
 

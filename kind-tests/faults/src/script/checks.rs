@@ -21,12 +21,13 @@ pub(super) async fn soon(what: &str, check: impl AsyncFnMut() -> Result<()>) -> 
 }
 
 impl Script {
-    /// How many requests came to the shoot, and to the seed but for the election.
+    /// How many requests came to the shoot, and to the seed but for the election and rehearsals.
     pub(super) fn requests(&self) -> [u64; 2] {
-        let renews = |record: &Record| record.resource.starts_with("leases");
+        let is_other =
+            |record: &Record| record.resource.starts_with("leases") || record.is_dry_run();
         let seed = self.seed().requests();
-        let renewals = seed.count(renews) as u64;
-        [self.shoot().api.requests().total(), seed.total() - renewals]
+        let others = seed.count(is_other) as u64;
+        [self.shoot().api.requests().total(), seed.total() - others]
     }
 
     /// So many probes cost one request each, and the seed none.
@@ -69,6 +70,14 @@ impl Script {
     pub fn written(&self) -> Vec<String> {
         let all = self.seed().requests().all().into_iter();
         all.filter(scales).map(|record| record.name).collect()
+    }
+
+    /// The same of dry runs.
+    pub(super) fn rehearsed(&self) -> Vec<String> {
+        let all = self.seed().requests().all().into_iter();
+        all.filter(Record::is_dry_run)
+            .map(|record| record.name)
+            .collect()
     }
 
     pub(super) fn has(&self, place: &str) -> bool {

@@ -63,7 +63,8 @@ impl InjectedFault {
 }
 
 /// `VERB RESOURCE PLACE`, of which the last ones may be missing: `*` is any, `write` each verb that
-/// changes something, `!` all but this resource, and a place a path or what stands in one.
+/// changes something, `rehearse` a patch that is a dry run, `!` all but this resource, and a place a
+/// path or what stands in one.
 fn requests(words: &str) -> When {
     let mut words = words.split(' ').map(str::to_owned);
     let [verb, resource, place] = [(); 3].map(|()| words.next().unwrap_or("*".to_owned()));
@@ -72,7 +73,8 @@ fn requests(words: &str) -> When {
         let is_verb = match &*verb {
             "*" => true,
             "write" => record.is_write(),
-            verb => verb.split('|').any(|one| one == record.verb),
+            "rehearse" => record.is_dry_run(),
+            verb => !record.is_dry_run() && verb.split('|').any(|one| one == record.verb),
         };
         let is_of = |name: &str| name == "*" || record.resource.starts_with(name);
         let is_resource = match resource.strip_prefix('!') {

@@ -7,6 +7,8 @@ mod metrics;
 #[cfg(test)]
 mod prober;
 #[cfg(test)]
+mod rehearsal;
+#[cfg(test)]
 mod status;
 #[cfg(test)]
 mod weeder;

@@ -18,9 +18,5 @@ fn status_shows_what_is_so() {
          r#"prober; probes 3; shoot refused; status /shoots/0/probe/failure/stage "leases"; page / 200 nothing is concluded"#),
         ("who leads, where a replica waits",
          r#"lease prober another; prober; status /process/role "waiting"; status /process/leader "another"; page / 200 Another replica leads"#),
-        ("a controller that is missing, before an outage",
-         r#"others kcm gone; prober; probes 3; metric dwd_missing_resources{name="kube-controller-manager"} 1; status /shoots/0/dependents/0/name "kube-controller-manager"; status /shoots/0/dependents/0/condition "missing"; page / 200 What needs attention; page / 200 it does not exist, though it must"#),
-        ("a missing right, before an outage",
-         r#"only get,list,watch deployments.apps,stores.example.org,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud; prober; metric dwd_missing_rights 4; status /missingRights/0 "patch deployments.apps cluster-autoscaler"; page / 200 the right to patch deployments.apps kube-controller-manager is missing; found ForbiddenRequests"#),
     ]);
 }

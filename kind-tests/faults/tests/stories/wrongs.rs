@@ -20,7 +20,7 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
         ("without the lead is restored soon after an outage",
          "prober; 10 s; standby; 20 s; cut; all held; 8 s; hang prober; heal; 3 s; patches standby kcm 2; found LeaderlessWrites"),
         ("an outage is missed", "prober; 20 s; hang prober; cut; 40 s; found MissedOutages"),
-        ("an outage is answered late", "prober; 30 s; cut; 3 s; hang prober; 6.5 s; go prober; all held; heal; 10 s; found LateAnswers"),
+        ("an outage is answered late", "prober; 30 s; cut; 3 s; hang prober; 5.5 s; go prober; all held; heal; 10 s; found LateAnswers"),
         ("a shoot is not restored", "prober; 20 s; cut; all held; hang prober; heal; 60 s; found NotRestored"),
         ("a record says what was not so: the leader does not count what is done in its name",
          "prober; 20 s; cut; all held; others kcm 2; patches prober kcm 0 2 held; 4 s; heal; all up; 30 s; found UntrueRecords"),

@@ -47,7 +47,7 @@ page PauseForgotten 2
 
 # A controller that the config names is missing, in an outage too. Then all Machines but one fail.
 $ kubectl -n NAMESPACE delete deployment kube-controller-manager
-page ControllerMissing 1
+page ProtectionWouldBeRefused 1
 cut
 down machine-controller-manager=1 cluster-autoscaler=1
 page ProtectionBlocked 3
@@ -143,7 +143,7 @@ up former=1
 page docs/run-books/README 1
 page docs/cli 8
 
-# A right is missing, for which a replica asks once a minute; a shoot without its Secret; a Cluster that says nothing.
+# A right is missing; a shoot without its Secret; a Cluster that says nothing.
 $ kubectl get clusterrole gardener.cloud:dependency-watchdog-prober -o json | jq '{rules}' | tee rules.json
 $ kubectl patch clusterrole gardener.cloud:dependency-watchdog-prober --type=json \
     -p '[{"op": "replace", "path": "/rules/2/verbs", "value": ["get", "list", "watch"]}]'
@@ -195,7 +195,6 @@ $ kubectl -n NAMESPACE patch pod waits --subresource=status --type=merge -p '{"s
 $ kubectl -n NAMESPACE patch endpointslice kube-apiserver --type=json \
     -p '[{"op": "replace", "path": "/endpoints/0/conditions/ready", "value": true}]'
 page WeederDeletionsFailing 1
-page RightMissing 1
 
 # All rights of the prober are taken away, the seed's API server and a replica are restarted. Then all is as before.
 $ kubectl patch clusterrole gardener.cloud:dependency-watchdog-prober --type=merge -p '{"rules": []}'

@@ -11,6 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use testbed::agent::RunningAgent;
+use testbed::audit::Asked;
 use testbed::log::lines;
 use testbed::{PATIENCE, ShootCluster, ShootPlan, eventually, scenario, start_prober};
 
@@ -74,7 +75,7 @@ fn leader_hands_over_after_its_work() -> Result<()> {
         shoot.held_down(&USUAL).await?;
         // Nobody writes between the two but the second in the first's place, if that is its turn.
         let asked = shoot.asked_of_seed().into_iter();
-        let patches = asked.filter(|it| it.verb == "patch" && it.resource == "deployments");
+        let patches = asked.filter(Asked::patches_deployment);
         let times = patches.filter_map(|asked| asked.at.parse::<DateTime<Utc>>().ok());
         let between = times.filter(|&at| released.renewed < at && at < entry.acquired);
         let (between, in_its_place) = (between.count(), second.log("in its place").len());

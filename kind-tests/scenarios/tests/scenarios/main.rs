@@ -12,6 +12,7 @@ mod gardeners_objects;
 mod kinds;
 mod metrics;
 mod rbac;
+mod rehearsal;
 mod throttling;
 mod weeder;
 

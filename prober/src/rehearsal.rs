@@ -1,0 +1,271 @@
+//! Rehearsals: dry runs of the patches that would scale a shoot's dependents down, before an outage
+//! is the first to need them. Decides when each is due, and keeps what came of it. No I/O.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use prober_core::config::{Config, Dependent, DependentId};
+use prober_core::moment::Moment;
+use prober_core::refusal::Refusal;
+use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_down};
+
+/// Time over which the first rehearsals of a seed's shoots are spread.
+const SPREAD: TimeDelta = TimeDelta::minutes(10);
+/// Most of it for one shoot: of a small seed all is told within a minute of the first complete
+/// probes, which leaves 10 s for the requests.
+const SHARE: TimeDelta = TimeDelta::seconds(50);
+/// Pause after one that found anything but that all is well, and shortest one after a change.
+const AGAIN_SOON: TimeDelta = TimeDelta::minutes(10);
+/// Pause after one that was accepted, or cannot be made: permissions and policies change, too.
+const AGAIN: TimeDelta = TimeDelta::hours(6);
+/// Pause after one that was overtaken by a change of the object, which says nothing.
+const AFTER_CONFLICT: TimeDelta = TimeDelta::minutes(1);
+/// Letters of an API server's words that are kept.
+const WORDS: usize = 200;
+
+/// What came of a rehearsal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Accepted,
+    /// The write would be refused, or not do what it is for, in these words.
+    Refused(String),
+    /// Admission knows no dry runs, so that nobody can tell.
+    Unsupported,
+    /// The object was changed meanwhile.
+    Overtaken,
+    /// No answer, or one that tells of the API server and not of the write.
+    Unanswered,
+}
+
+impl Outcome {
+    /// Judges what a dry run of the change has led to.
+    pub(crate) fn of(change: &PlannedWrite, answer: Result<DependentState, Refusal>) -> Self {
+        match answer {
+            Ok(DependentState::Present(after)) => Self::landed(change, &after),
+            Ok(_) => Self::Refused("the answer has no spec.replicas".to_owned()),
+            Err(Refusal::Conflict(_)) => Self::Overtaken,
+            Err(Refusal::Status { code: 400, said })
+                if said.contains("does not support dry run") =>
+            {
+                Self::Unsupported
+            }
+            // Of the 5xx only this one has a cause that lasts: a webhook that fails and must not.
+            Err(
+                Refusal::Denied { code: 403, said }
+                | Refusal::Status { said, .. }
+                | Refusal::Unavailable { code: 500, said },
+            ) => Self::Refused(cut(said)),
+            // What does not exist, the seed's view says.
+            Err(_) => Self::Unanswered,
+        }
+    }
+
+    /// Admission may have changed what was sent.
+    fn landed(change: &PlannedWrite, after: &Observed) -> Self {
+        if after.replicas != change.replicas() {
+            let replicas = after.replicas;
+            return Self::Refused(format!("the answer sets spec.replicas to {replicas} again"));
+        }
+        if after.marks != change.write.marks {
+            return Self::Refused("the answer drops the watchdog's annotations".to_owned());
+        }
+        Self::Accepted
+    }
+
+    const fn pause(&self) -> TimeDelta {
+        match self {
+            Self::Accepted | Self::Unsupported => AGAIN,
+            Self::Refused(_) | Self::Unanswered => AGAIN_SOON,
+            Self::Overtaken => AFTER_CONFLICT,
+        }
+    }
+}
+
+fn cut(mut words: String) -> String {
+    if words.len() > WORDS {
+        words.truncate(words.floor_char_boundary(WORDS));
+        words.push_str("...");
+    }
+    words
+}
+
+/// The rehearsals of one shoot.
+#[derive(Debug, Default)]
+pub(crate) struct Rehearsals {
+    /// `None` while this replica rehearses nothing.
+    term: Option<Term>,
+    /// In the order of the config.
+    dependents: Vec<Rehearsal>,
+}
+
+/// A time in which one config is in effect and this replica leads.
+#[derive(Debug)]
+struct Term {
+    config: Arc<Config>,
+    since: Moment,
+    /// Earliest rehearsal.
+    from: Moment,
+}
+
+#[derive(Debug, Default)]
+struct Rehearsal {
+    plan: Plan,
+    last: Option<Last>,
+}
+
+/// What a scale-down would do to a dependent now.
+#[derive(Debug, Default)]
+enum Plan {
+    #[default]
+    Nothing,
+    Patch(PlannedWrite),
+    /// It would fail before anything is sent.
+    Fail(Refusal),
+}
+
+#[derive(Debug)]
+struct Last {
+    base: Arc<Observed>,
+    at: Moment,
+    pause: TimeDelta,
+    /// Words of the last refusal, until one is accepted.
+    refused: Option<String>,
+}
+
+impl Plan {
+    fn of(config: &Dependent, state: &DependentState) -> Self {
+        match state {
+            DependentState::Present(base) => match scale_down(base, false) {
+                Some(write) => Self::Patch(PlannedWrite {
+                    base: Arc::clone(base),
+                    write,
+                }),
+                None => Self::Nothing,
+            },
+            _ if config.optional => Self::Nothing,
+            DependentState::Unscalable(why) => Self::Fail(Refusal::Unscalable(*why)),
+            DependentState::Absent | DependentState::Unknown => Self::Fail(Refusal::NotFound),
+        }
+    }
+}
+
+impl Rehearsal {
+    /// Returns when its patch is to be rehearsed, if there is one.
+    fn due(&self, term: &Term) -> Option<Moment> {
+        let Plan::Patch(change) = &self.plan else {
+            return None;
+        };
+        let Some(last) = &self.last else {
+            return Some(term.from);
+        };
+        let is_current = last.at >= term.since && last.base.is_same_state(&change.base);
+        Some(if is_current {
+            last.at + last.pause
+        } else {
+            term.from.max(last.at + AGAIN_SOON)
+        })
+    }
+
+    fn refused(&self) -> Option<String> {
+        match &self.plan {
+            Plan::Nothing => None,
+            Plan::Fail(refusal) => Some(refusal.to_string()),
+            Plan::Patch(_) => self.last.as_ref()?.refused.clone(),
+        }
+    }
+}
+
+impl Rehearsals {
+    /// Rehearses nothing until [`Self::follow`]. What came of earlier ones is kept, since too many
+    /// must not follow each other.
+    pub(crate) fn suspend(&mut self) {
+        self.term = None;
+    }
+
+    /// Takes in the state of each dependent of the config. `shoots` is the number of the seed's,
+    /// `chance` a random number from 0 to 1 that spreads them.
+    pub(crate) fn follow(
+        &mut self,
+        config: &Arc<Config>,
+        states: &[DependentState],
+        (shoots, chance): (usize, f64),
+        now: Moment,
+    ) {
+        let is_followed = |term: &Term| Arc::ptr_eq(&term.config, config);
+        if !self.term.as_ref().is_some_and(is_followed) {
+            let shoots = i32::try_from(shoots).unwrap_or(i32::MAX);
+            let spread = SPREAD.min(SHARE.checked_mul(shoots).unwrap_or(SPREAD));
+            let seconds = spread.as_seconds_f64() * chance;
+            let wait = TimeDelta::milliseconds((seconds * 1e3) as i64);
+            self.term = Some(Term {
+                config: Arc::clone(config),
+                since: now,
+                from: now + wait,
+            });
+        }
+        self.dependents
+            .resize_with(config.dependents.len(), Rehearsal::default);
+        let known = self.dependents.iter_mut().zip(&config.dependents);
+        for ((known, config), state) in known.zip(states) {
+            // While its state is unknown, the last plan stands.
+            if *state != DependentState::Unknown {
+                known.plan = Plan::of(config, state);
+            }
+        }
+    }
+
+    /// Returns the next patch to be rehearsed, and when it is due.
+    pub(crate) fn next(&self) -> Option<(Moment, DependentId, &PlannedWrite)> {
+        let term = self.term.as_ref()?;
+        let due = self
+            .dependents
+            .iter()
+            .enumerate()
+            .filter_map(|(at, known)| {
+                let Plan::Patch(change) = &known.plan else {
+                    return None;
+                };
+                Some((known.due(term)?, DependentId(at), change))
+            });
+        due.min_by_key(|(due, ..)| *due)
+    }
+
+    /// Takes in what came of one.
+    pub(crate) fn ended(
+        &mut self,
+        id: DependentId,
+        base: Arc<Observed>,
+        outcome: Outcome,
+        now: Moment,
+    ) {
+        let Some(known) = self.dependents.get_mut(id.0) else {
+            return;
+        };
+        let pause = outcome.pause();
+        let refused = match outcome {
+            Outcome::Refused(words) => Some(words),
+            Outcome::Accepted | Outcome::Unsupported => None,
+            Outcome::Overtaken | Outcome::Unanswered => {
+                known.last.take().and_then(|last| last.refused)
+            }
+        };
+        known.last = Some(Last {
+            base,
+            at: now,
+            pause,
+            refused,
+        });
+    }
+
+    /// What would be refused, and why.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (DependentId, String)> {
+        let known = self
+            .term
+            .iter()
+            .flat_map(|_| self.dependents.iter().enumerate());
+        known.filter_map(|(at, known)| Some((DependentId(at), known.refused()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
