@@ -38,8 +38,8 @@ pub struct DependentRecord {
     pub(crate) open: Option<Moment>,
     /// True if it was said that later levels do not wait for it any more.
     pub(crate) left_behind: bool,
-    /// True if it was at 0 in this course.
-    pub(crate) was_down: bool,
+    /// True if a scale-down left it alone in this course: it was at 0, or not managed by the prober.
+    pub(crate) was_left_alone: bool,
     /// The last write that is not known to be made: under way, or without an answer.
     pub(crate) sent: Option<Sent>,
     /// The last write of this replica in this course.
@@ -74,7 +74,7 @@ impl DependentRecord {
             view: ObjectView::default(),
             open: None,
             left_behind: false,
-            was_down: false,
+            was_left_alone: false,
             sent: None,
             written: None,
             repeats: 0,
@@ -104,7 +104,7 @@ impl DependentRecord {
 
     /// Begins anew: the verdict has turned, and what was done about the other one is over.
     pub(crate) fn turn(&mut self) {
-        (self.open, self.left_behind, self.was_down, self.said) = (None, false, false, None);
+        (self.open, self.left_behind, self.was_left_alone, self.said) = (None, false, false, None);
         (self.written, self.repeats) = (None, 0);
         (self.failures, self.again_at) = (0, Moment::START);
         self.sent.take_if(|sent| !sent.is_under_way);

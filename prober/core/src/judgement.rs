@@ -76,7 +76,7 @@ impl Finding {
             grace,
             criteria: Criteria {
                 now,
-                answering: now,
+                answering: Moment::START,
                 renewed_after: None,
                 grace,
             },

@@ -139,8 +139,9 @@ impl ObjectView {
         self.was_held_down && (self.state == DependentState::Unknown || self.is(stays))
     }
 
-    pub(crate) fn is_at_zero(&self) -> bool {
-        self.is(|observed| observed.replicas <= 0)
+    /// True if a scale-down leaves its replicas alone: it is at 0, or not managed by the prober.
+    pub(crate) fn is_left_alone(&self) -> bool {
+        self.is(|observed| observed.replicas <= 0 || observed.marks.ignored)
     }
 
     pub(crate) fn has_replicas(&self) -> bool {

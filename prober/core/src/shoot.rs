@@ -204,9 +204,9 @@ impl Shoot {
     /// Takes in the finding of a probe that is complete now.
     fn adopt(&mut self, finding: Finding, out: &mut Output) {
         let unseen = finding.judged_at - self.completed();
-        let up_since = self
-            .up_since
-            .filter(|_| unseen <= finding.grace.longest_break());
+        let is_seen = unseen <= finding.grace.longest_break();
+        let answering = finding.criteria.answering;
+        let up_since = self.up_since.filter(|&since| is_seen && answering <= since);
         let is_up = finding.verdict.is_up();
         self.up_since = is_up.then(|| up_since.unwrap_or(finding.judged_at));
         if let Some((direction, _)) = finding.verdict.aim() {

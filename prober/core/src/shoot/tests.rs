@@ -5,6 +5,7 @@ mod attacked;
 mod blips;
 mod evidence;
 mod freshness;
+mod holds;
 mod levels;
 mod owner;
 mod permits;

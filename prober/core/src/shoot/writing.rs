@@ -22,7 +22,7 @@ impl Shoot {
     pub(super) fn act(&mut self, env: &Environment<'_>, out: &mut Output) {
         for (at, known) in self.dependents.iter_mut().enumerate() {
             known.waits = None;
-            known.was_down |= known.view.is_at_zero();
+            known.was_left_alone |= known.view.is_left_alone();
             if let Some(sent) = &mut known.sent
                 && sent.is_under_way
                 && self.terms.forbidden[sent.direction].is_some()
@@ -62,7 +62,7 @@ impl Shoot {
             .is_some_and(|finding| finding.verdict.aim().is_none());
         let write = match direction {
             // A hold lets a scale-down end, and undoes nothing that others do.
-            Direction::Down if holds && known.was_down => None,
+            Direction::Down if holds && known.was_left_alone => None,
             Direction::Down => scale_down(base, known.view.was_held_down()),
             Direction::Up => scale_up(base, scope, env.options.restore_only_held_down.value),
         };

@@ -20,6 +20,16 @@ fn change_leaves_nothing_up() {
 }
 
 #[test]
+fn conflicts_are_no_hot_loop() {
+    // D-52: somebody changes it before each of our writes is there, twenty times a second.
+    tell(
+        "
+        a probe a second | outage, mcm alone, writes held; 1 to 5 by 0.1 mcm at 2, conflict mcm, mcm at 3, conflict mcm; 5 | probes from 1 to 5: 1, 1, 2, 3, 4
+        ",
+    );
+}
+
+#[test]
 fn slow_answers_delay_each_level() {
     // The first node is marked at 9.9 s.
     tell(

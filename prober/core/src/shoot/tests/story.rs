@@ -145,6 +145,7 @@ impl Timeline {
             [count, "spared"] => self.nodes.spared = number(count) as usize,
             ["clocks", "ahead", seconds, "s"] => self.nodes.ahead = number(seconds),
             ["answers", "take", seconds, "s"] => self.api = Api::Takes(span(number(seconds))),
+            ["nodes", "take", seconds, "s"] => self.api = Api::NodesTake(span(number(seconds))),
             ["throttled", seconds, "s"] => self.api = Api::Fails(ProbeFailure::Throttled(span(number(seconds)))),
             ["answer", sent] => self.answer(self.moment(number(sent))),
             ["version", version] => self.seed.version = number(version) as u64,

@@ -19,10 +19,21 @@ pub enum Api {
     Answers,
     Fails(ProbeFailure),
     Takes(TimeDelta),
+    /// The leases come at once, and the nodes so much later.
+    NodesTake(TimeDelta),
     /// Only [`Timeline::answer`] does.
     Hangs,
     /// It is not asked: somebody else says what is to be done.
     Decreed(Verdict),
+}
+
+/// A probe: when it was sent, when its leases are there if that is before all of it is, and whether
+/// it lists the nodes.
+#[derive(Clone, Copy)]
+struct Asked {
+    sent: Moment,
+    received: Option<Moment>,
+    with_nodes: bool,
 }
 
 pub const FAILS: Api = Api::Fails(ProbeFailure::Other);
@@ -106,8 +117,8 @@ pub struct Timeline {
     pub start: Start,
     pub now: Moment,
     zero: Moment,
-    /// When a slow probe is answered, when it was sent, and whether it lists the nodes.
-    slow: Option<(Moment, Moment, bool)>,
+    /// A slow probe, and when it is answered.
+    slow: Option<(Moment, Asked)>,
     /// What it said, and by which verdict.
     log: Vec<(Moment, Action, Option<Verdict>)>,
 }
@@ -182,8 +193,8 @@ impl Timeline {
             let last = self.log.len().saturating_sub(10);
             assert!(idle < 100, "a hot loop: {:?}", &self.log[last..]);
             self.now = next.max(self.now);
-            if let Some((_, sent, with_nodes)) = self.slow.take_if(|(due, ..)| *due <= self.now) {
-                let actions = self.list(sent, with_nodes);
+            if let Some((_, asked)) = self.slow.take_if(|(due, _)| *due <= self.now) {
+                let actions = self.list(asked);
                 self.follow(actions);
             } else {
                 self.input(Input::Woken);
@@ -196,7 +207,7 @@ impl Timeline {
 
     /// The next moment at which something happens by itself.
     fn next(&self) -> Option<Moment> {
-        let answered = self.slow.map(|(due, ..)| due);
+        let answered = self.slow.map(|(due, _)| due);
         answered.into_iter().chain(self.shoot.next()).min()
     }
 
@@ -221,7 +232,11 @@ impl Timeline {
 
     /// Answers the probe that was sent then by the leases and nodes as they are now.
     pub fn answer(&mut self, sent: Moment) {
-        let actions = self.list(sent, true);
+        let actions = self.list(Asked {
+            sent,
+            received: None,
+            with_nodes: true,
+        });
         self.follow(actions);
     }
 
@@ -322,11 +337,21 @@ impl Timeline {
             // A request is sent after it was decided on.
             self.now = self.now + TimeDelta::microseconds(1);
         }
+        let asked = Asked {
+            sent: self.now,
+            received: None,
+            with_nodes,
+        };
         match self.api {
-            Api::Answers => self.list(self.now, with_nodes),
+            Api::NodesTake(latency) if with_nodes => {
+                let received = Some(self.now);
+                self.slow = Some((self.now + latency, Asked { received, ..asked }));
+                vec![]
+            }
+            Api::Answers | Api::NodesTake(_) => self.list(asked),
             Api::Fails(failure) => self.take(Input::Failed(failure)),
             Api::Takes(latency) => {
-                self.slow = Some((self.now + latency, self.now, with_nodes));
+                self.slow = Some((self.now + latency, asked));
                 vec![]
             }
             Api::Hangs => vec![],
@@ -334,11 +359,12 @@ impl Timeline {
         }
     }
 
-    fn list(&mut self, sent: Moment, with_nodes: bool) -> Vec<Action> {
-        let now = self.now.elapsed_since_start().as_seconds_f64();
+    fn list(&mut self, asked: Asked) -> Vec<Action> {
+        let received = asked.received.unwrap_or(self.now);
+        let now = received.elapsed_since_start().as_seconds_f64();
         let times = RequestTimes {
-            sent,
-            received: self.now,
+            sent: asked.sent,
+            received,
             wall: wall(now),
         };
         let mut leases = LeaseList::default();
@@ -346,7 +372,7 @@ impl Timeline {
             let renewed = self.nodes.renewed(number, now);
             leases.push(lease(&Nodes::name(number), renewed + self.nodes.ahead));
         }
-        let nodes = with_nodes.then(|| self.nodes.records());
+        let nodes = asked.with_nodes.then(|| self.nodes.records());
         self.take(Input::Probed(Answer {
             times,
             leases,

@@ -21,7 +21,7 @@ probes fail: 20 % of probes fail, probes throttled
 away: healthy, away
 away, outages: away
 nobody leads
-nobody leads, crashes: nobody leads, crashes, 10 % of writes not answered | 1 of 600: not looked into
+nobody leads, crashes: nobody leads, crashes, 10 % of writes not answered | 1 of 600: after a start two renewals are seen 11 s late, as of a clock that is behind (D-21)
 levels wait
 pods linger
 only held down: only held down, edits
@@ -33,8 +33,8 @@ late renewals: beats stretched 1 to 2, renewals up to 2 s late
 late, healthy: beats stretched 1.5 to 2.5, renewals up to 4 s late, healthy
 late, healthy, half +60: beats stretched 1.5 to 2.5, renewals up to 4 s late, healthy, half +60
 late, healthy, half -60: beats stretched 1.5 to 2.5, renewals up to 4 s late, healthy, half -60 | 27 of 600: taken down at a start (D-21)
-all: edits, pauses, crashes, suspensions, reloads, blind to the seed, dependents created again, 10 % of writes not answered, 10 % of probes fail, probes throttled, churn, conditions, some nodes spared, slowish | 1 of 600: not looked into
-all, nobody leads: nobody leads, pauses, crashes, suspensions, reloads, blind to the seed, 10 % of writes not answered, 10 % of probes fail, churn, conditions, some nodes spared, slowish | 1 of 600: not looked into
+all: edits, pauses, crashes, suspensions, reloads, blind to the seed, dependents created again, 10 % of writes not answered, 10 % of probes fail, probes throttled, churn, conditions, some nodes spared, slowish
+all, nobody leads: nobody leads, pauses, crashes, suspensions, reloads, blind to the seed, 10 % of writes not answered, 10 % of probes fail, churn, conditions, some nodes spared, slowish
 blips
 blips, crashes
 blips, crashes, alone
@@ -43,14 +43,14 @@ few nodes, churn, crashes: few nodes, churn, some nodes spared, crashes
 Machines go
 Machines go, few nodes, crashes: Machines go, 2 to 5 nodes, crashes
 lead flaps
-lead flaps, slow: lead flaps, answers take 0.1 to 1.5 s, seed takes 0.1 to 2 s | 1 of 600: the oracle's deadline is later, not looked into
+lead flaps, slow: lead flaps, answers take 0.1 to 1.5 s, seed takes 0.1 to 2 s
 Go leads
 Go leads, blips
 Go leads, edits
 seed slow
 seed slow, edits
 views lag 20 s: views lag 20 s, crashes
-answers take 2 to 12 s | 2 of 600: not looked into
+answers take 2 to 12 s
 away, crashes: healthy, away, crashes
 away, probes fail: healthy, away, 10 % of probes fail, probes throttled
 away, slow: healthy, away, answers take 0.1 to 3 s
@@ -99,7 +99,7 @@ Machines go, edits: Machines go, edits, 2 to 4 nodes
 healthy, new nodes -60: healthy, churn, clocks -60, 2 to 5 nodes, fraction 0.5
 healthy, leases of 120 s: healthy, beats of 30 s, crashes
 grace 50 s, +60, crashes: grace 50 s, clocks +60, crashes | 14 of 600: after a start offsets are known to a gap between probes
-no initialDelay, +60, crashes: no initialDelay, clocks +60, crashes | 5 of 600: after a start offsets are known to a gap between probes
+no initialDelay, +60, crashes: no initialDelay, clocks +60, crashes | 5 of 600: the same, and who gains the lead goes on with a restore
 restores queue, probes fail: restores queue, 20 % of probes fail | 2 of 600: a probe is recent for twice 5 s, and the next one hangs
 restores queue, away
 ";

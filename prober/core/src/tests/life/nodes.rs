@@ -257,7 +257,7 @@ impl Nodes {
     /// Returns when kube-controller-manager marks the first node that is silent at `t`.
     pub fn first_end(&self, t: Seconds, grace: Seconds) -> Option<Seconds> {
         let ends = self.ages(t).into_iter().map(|age| t - age + grace);
-        ends.filter(|end| *end > t + 0.2).min_by(f64::total_cmp)
+        ends.filter(|end| *end > t).min_by(f64::total_cmp)
     }
 }
 

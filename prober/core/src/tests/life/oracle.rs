@@ -195,8 +195,10 @@ impl Life {
         };
         let age = plan.threshold() + plan.offsets_known_to();
         let later = age + LONGEST_WAIT + 2.0 * plan.answers.1;
-        let asked = [sent, sent + plan.answers.1];
-        let in_outage = asked.into_iter().all(|t| is_outage(t, age)) || is_outage(self.t, later);
+        // The leases are read within an answer, and judged as of its request.
+        let mut read = (0..=8).map(|eighths| plan.answers.1 * f64::from(eighths) / 8.0);
+        let in_outage =
+            read.all(|taken| is_outage(sent + taken, age + taken)) || is_outage(self.t, later);
         in_outage.then(|| {
             let age = self.nodes.deciding_age(self.t);
             format!("in mid-outage, with leases {age:.1?} s old")
