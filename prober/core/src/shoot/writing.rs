@@ -20,12 +20,14 @@ pub(super) const URGENT: TimeDelta = TimeDelta::seconds(10);
 
 impl Shoot {
     pub(super) fn act(&mut self, env: &Environment<'_>, out: &mut Output) {
+        let direction = self.course.map(|course| course.direction);
         for (at, known) in self.dependents.iter_mut().enumerate() {
             known.waits = None;
             known.was_down |= known.view.is_at_zero();
             if let Some(sent) = &mut known.sent
                 && sent.is_under_way
-                && self.terms.forbidden[sent.direction].is_some()
+                && (self.terms.forbidden[sent.direction].is_some()
+                    || direction != Some(sent.direction))
             {
                 sent.is_under_way = false;
                 out.actions.push(Action::Cancel(DependentId(at)));
