@@ -117,7 +117,10 @@ impl Shoot {
             }
             Ok(Some(_)) | Err(_) => {
                 let timeout = span(env.config.dependent(id).scale_up.timeout);
-                let end = known.fails().then(|| known.due() + timeout);
+                let end = known
+                    .open
+                    .filter(|_| known.fails())
+                    .map(|open| open + timeout);
                 (end, Report::LeftBehind(id))
             }
         };
