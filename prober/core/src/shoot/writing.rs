@@ -101,7 +101,7 @@ impl Shoot {
             let is_blocked = answer.is_none() && until.is_none() && reason != Reason::Order;
             !is_blocked && !matches!(reason, Reason::Undone | Reason::Backoff)
         };
-        out.is_unfinished |= plan.is_ok() && decision.map_or_else(is_soon, |_| true);
+        out.is_unfinished |= plan.is_ok() && decision.map_or_else(is_soon, |_| !env.dry_run);
         match (decision, plan) {
             (Err(waits), _) => self.wait(id, direction, waits, out),
             (Ok(_), Err(refusal)) => self.failed(id, direction, refusal, out),
