@@ -115,13 +115,12 @@ impl Shoot {
                 };
                 (Some(written + READY_WAIT), Report::NotReady(id))
             }
+            // A dry run has said so.
+            Ok(Some(_)) if known.intended.is_some() => return Wait::Over,
             Ok(Some(_)) | Err(_) => {
                 let timeout = span(env.config.dependent(id).scale_up.timeout);
-                let end = known
-                    .open
-                    .filter(|_| known.fails())
-                    .map(|open| open + timeout);
-                (end, Report::LeftBehind(id))
+                let opened = known.open.filter(|_| known.fails());
+                (opened.map(|open| open + timeout), Report::LeftBehind(id))
             }
         };
         match end {
