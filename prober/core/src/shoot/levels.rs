@@ -69,10 +69,12 @@ impl Shoot {
         let (Some(opened), Some(course)) = (opened.min(), self.course) else {
             return true;
         };
-        let up = level
-            .iter()
-            .filter(|&&id| self.dependents[id].view.has_replicas());
-        let delays = up.map(|&id| env.config.dependent(id).scale_down.initial_delay);
+        // A delay counts of what is to be scaled, and of what was.
+        let delayed = level.iter().filter(|&&id| {
+            let known = &self.dependents[id];
+            known.view.has_replicas() || known.view.changed() > known.open
+        });
+        let delays = delayed.map(|&id| env.config.dependent(id).scale_down.initial_delay);
         let delay = span(delays.max().unwrap_or_default());
         let latest = course.limit(opened, opened + delay + READY_WAIT);
         out.wake_at(latest);
