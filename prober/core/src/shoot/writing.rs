@@ -12,8 +12,6 @@ use crate::object_view::ObjectView;
 use crate::refusal::{ATTEMPTS, Refusal};
 use crate::replicas::{DependentState, Observed, PlannedWrite, Write, scale_down, scale_up};
 
-/// Time after a write in which the outage is still probed closely.
-const CLOSELY_AFTER_WRITE: TimeDelta = TimeDelta::seconds(1);
 /// Time since the verdict in which haste matters: within it kube-controller-manager marks the first
 /// node.
 pub(super) const URGENT: TimeDelta = TimeDelta::seconds(10);
@@ -33,8 +31,6 @@ impl Shoot {
                 out.actions.push(Action::Cancel(DependentId(at)));
             }
         }
-        let mut written = self.dependents.iter().filter_map(|known| known.written);
-        out.is_unfinished = written.any(|written| out.now < written + CLOSELY_AFTER_WRITE);
         let Some(goal) = self.goal() else { return };
         self.open_levels(goal, env, out);
         for id in (0..self.dependents.len()).map(DependentId) {
