@@ -120,6 +120,7 @@ impl Shoot {
     ) {
         let judged_at = self.finding().map_or(out.now, |finding| finding.judged_at);
         let known = &mut self.dependents[id];
+        known.tried.get_or_insert(out.now);
         out.permits[direction] = false;
         out.is_unfinished = true;
         out.actions.push(Action::Write(Order {
@@ -257,6 +258,7 @@ impl Shoot {
             .is_some_and(|course| out.now < course.since + URGENT);
         let takes_part = self.terms.goes_first() || self.stands_in();
         let known = &mut self.dependents[id];
+        known.tried.get_or_insert(out.now);
         known.failed(direction, &refusal, is_urgent, out.now);
         out.wake_at(known.again_at);
         let failures = known.failures;
