@@ -36,6 +36,8 @@ pub struct DependentRecord {
     pub(crate) view: ObjectView,
     /// Time at which its level was opened in this course.
     pub(crate) open: Option<Moment>,
+    /// Time of the first attempt since then.
+    pub(crate) tried: Option<Moment>,
     /// True if it was said that later levels do not wait for it any more.
     pub(crate) left_behind: bool,
     /// True if a scale-down left it alone in this course: it was at 0, or not managed by the prober.
@@ -73,6 +75,7 @@ impl DependentRecord {
             resource: dependent.resource.clone(),
             view: ObjectView::default(),
             open: None,
+            tried: None,
             left_behind: false,
             was_left_alone: false,
             sent: None,

@@ -175,9 +175,10 @@ impl Shoot {
     ) -> Result<(Moment, Reason), Waits> {
         let known = &self.dependents[id];
         let delay = span(direction.info(env.config.dependent(id)).initial_delay);
+        let delayed = known.open.unwrap_or(Moment::START) + delay;
         let delayed = match direction {
-            Direction::Up => known.due() + delay,
-            Direction::Down => course.limit(known.due(), known.due() + delay),
+            Direction::Up => delayed.max(known.due()),
+            Direction::Down => course.limit(known.due(), delayed),
         };
         let mut times = vec![
             (self.terms.since, Reason::Terms),

@@ -3,7 +3,7 @@
 //! Down: protection beats order. A level opens when the one before it is at 0 ready pods, after 5
 //! s, or at the ordering deadline, whichever comes first; nothing that fails stops anything else.
 //! Up: strict order. A level opens when all of the one before it is written and ready, or 5 s after
-//! the write. What cannot be scaled is waited for until its timeout since its level opened.
+//! the write. What cannot be scaled is waited for until its timeout since its first attempt.
 
 use chrono::TimeDelta;
 
@@ -37,7 +37,7 @@ impl Shoot {
                 if is_done && goal.0 == Direction::Up {
                     known.open = None;
                 } else if is_open && known.open.is_none() {
-                    (known.open, known.left_behind) = (Some(out.now), false);
+                    (known.open, known.tried, known.left_behind) = (Some(out.now), None, false);
                     self.leave(&mut left, out);
                 }
             }
@@ -69,10 +69,12 @@ impl Shoot {
         let (Some(opened), Some(course)) = (opened.min(), self.course) else {
             return true;
         };
-        let up = level
-            .iter()
-            .filter(|&&id| self.dependents[id].view.has_replicas());
-        let delays = up.map(|&id| env.config.dependent(id).scale_down.initial_delay);
+        // A delay counts of what is to be scaled, and of what was.
+        let delayed = level.iter().filter(|&&id| {
+            let known = &self.dependents[id];
+            known.view.has_replicas() || known.view.changed() > known.open
+        });
+        let delays = delayed.map(|&id| env.config.dependent(id).scale_down.initial_delay);
         let delay = span(delays.max().unwrap_or_default());
         let latest = course.limit(opened, opened + delay + READY_WAIT);
         out.wake_at(latest);
@@ -115,10 +117,12 @@ impl Shoot {
                 };
                 (Some(written + READY_WAIT), Report::NotReady(id))
             }
+            // A dry run has said so.
+            Ok(Some(_)) if known.intended.is_some() => return Wait::Over,
             Ok(Some(_)) | Err(_) => {
                 let timeout = span(env.config.dependent(id).scale_up.timeout);
-                let end = known.fails().then(|| known.due() + timeout);
-                (end, Report::LeftBehind(id))
+                let tried = known.tried.filter(|_| known.fails());
+                (tried.map(|tried| tried + timeout), Report::LeftBehind(id))
             }
         };
         match end {

@@ -4,14 +4,16 @@
 use chrono::TimeDelta;
 
 use super::writing::URGENT;
-use super::{Action, Direction, Environment, Output, ProbeFailure, Shoot, Start};
+use super::{Action, DependentRecord, Direction, Environment, Output, ProbeFailure, Shoot, Start};
+use crate::dependent::UNDONE_OFTEN;
 use crate::moment::Moment;
 use crate::schedule::{Failures, ScheduleInputs, next_probe};
 use crate::{scaled, span};
 
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
 const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
-/// The gap between probes for which a write waits, and while a scale-down is under way, at first.
+/// The gap between probes for which a write waits, after one, and while a scale-down is under way, at
+/// first.
 const CLOSE_GAP: TimeDelta = TimeDelta::seconds(1);
 /// The gap while a scale-down is under way, later.
 const LONG_GAP: TimeDelta = TimeDelta::milliseconds(2500);
@@ -143,11 +145,19 @@ impl Shoot {
         };
         let mut due = self.regular(env);
         if let Some(course) = self.down()
-            && out.is_unfinished
             && probe.failures == 0
         {
-            let is_new = now < course.since + URGENT;
-            due = due.min(began + if is_new { CLOSE_GAP } else { LONG_GAP });
+            let is_written = |known: &DependentRecord| {
+                let is_new = |written| now < written + CLOSE_GAP;
+                known.repeats < UNDONE_OFTEN && known.written.is_some_and(is_new)
+            };
+            if self.dependents.iter().any(is_written)
+                || out.is_unfinished && now < course.since + URGENT
+            {
+                due = due.min(began + CLOSE_GAP);
+            } else if out.is_unfinished {
+                due = due.min(began + LONG_GAP);
+            }
         }
         due = match out.wanted {
             _ if probe.at_once => due.min(now),

@@ -12,27 +12,25 @@ use crate::object_view::ObjectView;
 use crate::refusal::{ATTEMPTS, Refusal};
 use crate::replicas::{DependentState, Observed, PlannedWrite, Write, scale_down, scale_up};
 
-/// Time after a write in which the outage is still probed closely.
-const CLOSELY_AFTER_WRITE: TimeDelta = TimeDelta::seconds(1);
 /// Time since the verdict in which haste matters: within it kube-controller-manager marks the first
 /// node.
 pub(super) const URGENT: TimeDelta = TimeDelta::seconds(10);
 
 impl Shoot {
     pub(super) fn act(&mut self, env: &Environment<'_>, out: &mut Output) {
+        let direction = self.course.map(|course| course.direction);
         for (at, known) in self.dependents.iter_mut().enumerate() {
             known.waits = None;
             known.was_left_alone |= known.view.is_left_alone();
             if let Some(sent) = &mut known.sent
                 && sent.is_under_way
-                && self.terms.forbidden[sent.direction].is_some()
+                && (self.terms.forbidden[sent.direction].is_some()
+                    || direction != Some(sent.direction))
             {
                 sent.is_under_way = false;
                 out.actions.push(Action::Cancel(DependentId(at)));
             }
         }
-        let mut written = self.dependents.iter().filter_map(|known| known.written);
-        out.is_unfinished = written.any(|written| out.now < written + CLOSELY_AFTER_WRITE);
         let Some(goal) = self.goal() else { return };
         self.open_levels(goal, env, out);
         for id in (0..self.dependents.len()).map(DependentId) {
@@ -99,7 +97,7 @@ impl Shoot {
             let is_blocked = answer.is_none() && until.is_none() && reason != Reason::Order;
             !is_blocked && !matches!(reason, Reason::Undone | Reason::Backoff)
         };
-        out.is_unfinished |= plan.is_ok() && decision.map_or_else(is_soon, |_| true);
+        out.is_unfinished |= plan.is_ok() && decision.map_or_else(is_soon, |_| !env.dry_run);
         match (decision, plan) {
             (Err(waits), _) => self.wait(id, direction, waits, out),
             (Ok(_), Err(refusal)) => self.failed(id, direction, refusal, out),
@@ -122,6 +120,7 @@ impl Shoot {
     ) {
         let judged_at = self.finding().map_or(out.now, |finding| finding.judged_at);
         let known = &mut self.dependents[id];
+        known.tried.get_or_insert(out.now);
         out.permits[direction] = false;
         out.is_unfinished = true;
         out.actions.push(Action::Write(Order {
@@ -259,6 +258,7 @@ impl Shoot {
             .is_some_and(|course| out.now < course.since + URGENT);
         let takes_part = self.terms.goes_first() || self.stands_in();
         let known = &mut self.dependents[id];
+        known.tried.get_or_insert(out.now);
         known.failed(direction, &refusal, is_urgent, out.now);
         out.wake_at(known.again_at);
         let failures = known.failures;

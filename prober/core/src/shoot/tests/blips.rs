@@ -33,3 +33,15 @@ fn blip_delays_no_protection() {
         ",
     );
 }
+
+#[test]
+fn turned_verdict_ends_a_write() {
+    // D-23. A restore that is made later than that stays while probes fail.
+    tell(
+        "
+        of a scale-down | outage, writes held; 1 nodes back; 20 | 0 mcm 0; cancelled: 2 mcm
+        of a restore | outage; 70 mark, nodes back, writes held; 1 silent from 3 s; 31 probes fail; 60 | writes from 0: 1 kcm 1; cancelled: 30.101 kcm
+        nothing else does | outage, writes held; 1 probes fail; 4.9 | 0 mcm 0; cancelled: nothing
+        ",
+    );
+}

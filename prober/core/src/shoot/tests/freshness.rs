@@ -50,6 +50,7 @@ fn scale_down_is_probed_closely() {
         "
         by the leader | outage, pods linger; 10 | 0 mcm 0, 5 kcm 0; probes from 0 to 5: 0, 1, 2, 3, 4, 5
         by a standby | outage, standby, pods linger; 10 | 1.5 mcm 0, 5 kcm 0; probes from 1.5 to 5: 1.5, 2.5, 3.5, 4.5, 5
+        after a write that comes later, too | outage; 60 mcm raised; 70 | probes from 60: 60, 61, 66
         after 10 s less closely | outage, permits held; 40 | nothing; probes from 11 to 21: 12.5, 15, 17.5, 20
         failed ones are repeated in their own time | outage, permits held; 1.4 probes fail, reload; 30 | nothing; probes from 2: 2.4, 4.4, 8.4, 13.4, 17.4, 22.4, 27.4
         ",

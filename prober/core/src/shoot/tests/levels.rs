@@ -8,6 +8,8 @@ fn open_level_stays_open() {
     tell(
         "
         one that appears is down at once | outage, with optional aux, aux missing, pods linger; 2 aux running; 20 | 0 mcm 0, 2 aux 0, 5 kcm 0
+        pods have 5 s after a delay | outage, pods linger, grace 120 s, mcm delayed down by 3 s; 40 | 3 mcm 0, 8 kcm 0
+        beside a standby, too | outage, standby, pods linger, grace 120 s, mcm delayed down by 3 s; 3 mcm ending; 40 | 9.5 kcm 0
         a pause delays none | outage, pods linger, paused; 3 unpaused; 20 | 3 mcm 0, 5 kcm 0
         nor does a lower one that is taken down in a restore | outage, mcm delayed up by 30 s; 70 mark, nodes back; 8 to 28 by 20 kcm down; 40 | writes from 0: 1 kcm 1, 13 kcm 1, 33 mcm 1, 33 kcm 1
         or known late | outage, with aux, mcm delayed up by 30 s, aux unknown; 70 mark, nodes back; 45 aux held; 120 | writes from 0: 1 kcm 1, 55 aux 1, 61 mcm 1

@@ -23,6 +23,9 @@ fn changed_is_scaled_again() {
         "
         raised while a write hangs | outage, writes held; 1 make mcm; 6 mcm raised; 10 | 0 mcm 0, 1 kcm 0, 6 mcm 0
         raised while a level waits | outage, kcm delayed down by 120 s; 3 mcm raised; 6 | 0 mcm 0, 3 mcm 0
+        changed while its delay runs, which counts once | outage, mcm delayed up by 10 s; 70 mark, nodes back; 8 mcm memory 3; 40 | writes from 0: 1 kcm 1, 11 mcm 3
+        not again after a conflict | outage, grace 120 s, kcm delayed down by 8 s, writes held; 1 make mcm; 9.1 kcm at 2, conflict kcm; 40 | kcm: 9 0, 9.2 0
+        nor for what is raised | outage, grace 120 s, kcm delayed down by 8 s; 10 kcm raised; 40 | kcm: 8 0, 10 0
         taken down while a level waits | outage, mcm delayed up by 30 s; 70 mark, nodes back; 8 kcm down; 28 | writes from 0: 1 kcm 1, 13 kcm 1
         ",
     );

@@ -40,6 +40,8 @@ fn dry_run_says_each_write_once() {
     tell(
         "
         each level in its time | outage, dry run; 20 reload; 70 | nothing; would: 0 mcm 0, 5 kcm 0
+        on the way up, too | held down, dry run; 60 | nothing; would: 30 kcm 1, 35 mcm 1
+        and probes no longer for it | outage, dry run; 40 | probes from 3: 3, 4, 5, 21.4, 37.8
         ",
     );
 }

@@ -14,6 +14,8 @@ fn unscalable_delays_by_its_timeout() {
         in the last level | outage, with last aux, aux unscalable; 70 mark, nodes back; 30 | scaled: mcm 0, kcm 0, kcm 1, mcm 1; writes from 0: 1 kcm 1, 1 mcm 1; left: nothing
         a delay is no failure | outage, with aux; 70 mark, nodes back, aux delayed up by 40 s; 200 | writes from 0: 1 kcm 1, 41 aux 1, 41 mcm 1; left: nothing
         nor is a wait for a permit | outage, with aux, permits held; -0.1 permits given; 70 mark, nodes back, permits held; 100 | writes from 0: nothing; left: nothing
+        others change it all the time | outage; 70 mark, nodes back, refuse kcm; 10 kcm memory 2; 20 kcm memory 3; 200 | mcm from 0: 31 1; left: 31 kcm
+        nor is one for another reason, and a failure after it is the first | outage, stabilization 60 s; 70 mark, nodes back; 50 refuse kcm; 70 refuse nothing; 90 | mcm from 0: 76.2 1; left: nothing
         a write hangs | outage, with aux; 70 mark, nodes back, writes held; 6 make kcm; 31 timeout aux; 33 | mcm from 0: 31 1; left: 31 aux
         ",
     );
