@@ -82,9 +82,8 @@ impl ShootView {
 
     /// What is worth a note beside its state and the names of what is held down.
     pub fn notes(&self) -> Vec<Fact> {
-        let is_named = |dependent: &ShownDependent| {
-            dependent.condition == Condition::HeldDown && dependent.not_scaled.is_none()
-        };
+        let is_named =
+            |dependent: &ShownDependent| dependent.is_held_down() && dependent.not_scaled.is_none();
         let mut facts = self.own_facts();
         let others = self.dependents.iter().filter(|one| !is_named(one));
         facts.extend(others.map(|dependent| self.why(dependent)));
@@ -142,24 +141,25 @@ impl ShootView {
 
     /// What is done about an outage, and what it costs.
     fn course(&self) -> Option<Fact> {
-        let is_held = |name| self.names(Condition::HeldDown).contains(&name);
+        let held = self.held_down();
         let (tone, text) = match self.verdict()? {
-            Verdict::ScaleDown if !is_held(MARKS_NODES) => match self.found()?.first_unknown()? {
-                left @ 1.. => (
-                    Tone::Bad,
-                    format!("the first node is marked Unknown in {}", time_span(left)),
-                ),
-                left => (
-                    Tone::Bad,
-                    format!(
-                        "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
-                        ago(-left)
+            Verdict::ScaleDown if !held.contains(&MARKS_NODES) => {
+                match self.found()?.first_unknown()? {
+                    left @ 1.. => (
+                        Tone::Bad,
+                        format!("the first node is marked Unknown in {}", time_span(left)),
                     ),
-                ),
-            },
+                    left => (
+                        Tone::Bad,
+                        format!(
+                            "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
+                            ago(-left)
+                        ),
+                    ),
+                }
+            }
             // Also between the tries of a restore that fails.
             verdict if verdict.is_up() && self.paused != Some(true) => {
-                let held = self.names(Condition::HeldDown);
                 (!held.is_empty()).then_some((Tone::Warn, "being restored".to_owned()))?
             }
             _ => return None,
@@ -170,7 +170,6 @@ impl ShootView {
     /// Says why a dependent is as it is, and what becomes of it.
     fn why(&self, dependent: &ShownDependent) -> Fact {
         let is_lost = self.verdict() == Some(Verdict::ScaleDown);
-        let is_down = dependent.replicas <= Some(0);
         // Before, it may be about to be created, or down with its shoot.
         let judged = |tone| match self.found() {
             Some(_) => tone,
@@ -179,7 +178,13 @@ impl ShootView {
         let (mut tone, because) = match dependent.condition {
             Condition::Running if is_lost => (Tone::Bad, "not protected"),
             Condition::Running => (Tone::Good, "runs"),
-            Condition::HeldDown if is_down => (Tone::Bad, "held down by the watchdog"),
+            Condition::HeldDown if dependent.is_held_down() => {
+                (Tone::Bad, "held down by the watchdog")
+            }
+            Condition::HeldDown if is_lost => (
+                Tone::Bad,
+                "not protected, though it carries the marker of a protection",
+            ),
             Condition::HeldDown => (
                 Tone::Warn,
                 "runs, and still carries the marker of a protection: the next healthy probe removes it",
@@ -212,7 +217,7 @@ impl ShootView {
             let _ = write!(text, " at {replicas}, {ready} ready");
         }
         let _ = write!(text, ": {because}");
-        if dependent.condition == Condition::HeldDown && is_down {
+        if dependent.is_held_down() {
             let _ = write!(text, "; it comes back with {}", dependent.saved());
         }
         if let Some(since) = dependent.since {

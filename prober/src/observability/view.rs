@@ -252,13 +252,16 @@ impl ShootView {
         }
     }
 
-    /// Names of the dependents in a condition.
-    pub fn names(&self, condition: Condition) -> Vec<&str> {
-        let dependents = self.dependents.iter();
-        let dependents = dependents.filter(|dependent| dependent.condition == condition);
-        dependents
-            .map(|dependent| dependent.resource.name.as_str())
-            .collect()
+    /// Names of the dependents that are held down.
+    pub fn held_down(&self) -> Vec<&str> {
+        let held = self.dependents.iter().filter(|one| one.is_held_down());
+        held.map(|one| one.resource.name.as_str()).collect()
+    }
+
+    /// True if any dependent could not be read.
+    pub fn is_unknown(&self) -> bool {
+        let mut dependents = self.dependents.iter();
+        dependents.any(|dependent| dependent.condition == Condition::Unknown)
     }
 
     /// Last complete probe.
@@ -309,6 +312,11 @@ impl ShownDependent {
             resource: dependent.resource.clone(),
             ..Self::default()
         }
+    }
+
+    /// True if it is down, and the watchdog's.
+    pub(super) fn is_held_down(&self) -> bool {
+        self.condition == Condition::HeldDown && self.replicas <= Some(0)
     }
 
     /// Applies how it is now.

@@ -16,7 +16,7 @@ const WELL: &str = r#"{
 
 /// What is otherwise, how urgent that is, and the note on it.
 #[rustfmt::skip]
-const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
+const CONCERNS: [(&str, &str, Option<Tone>, &str); 18] = [
     ("scale_up", "scale_up_held_down", None, ""),
     (r#""probed", "probe""#, r#""hibernated", "no probe""#, None, ""),
     (r#""default""#, r#""namespace""#, None, "pause false (namespace)"),
@@ -33,6 +33,7 @@ const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
     (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due for 1m 0s"),
     (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober neither probes nor writes it"),
     (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Bad), "being restored"),
+    (r#""running", "replicas": 2"#, r#""held_down", "replicas": 2"#, Some(Tone::Warn), "Deployment/d at 2, 2 ready: runs, and still carries the marker of a protection: the next healthy probe removes it"),
     ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d at 2, 2 ready: not protected"),
 ];
 
@@ -96,9 +97,15 @@ fn it_is_said_when_nodes_are_marked_unknown() {
         probe.expect("a probe").verdict = Verdict::ScaleDown;
         let said = |shoot: &ShootView| shoot.facts().iter().any(|fact| fact.text == expected);
         assert!(said(&shoot), "{expected}");
-        // Nobody marks them while it is held down.
-        shoot.dependents[0].resource.name = MARKS_NODES.to_owned();
-        shoot.dependents[0].condition = Condition::HeldDown;
+        // Nobody marks them while it is held down, and not only marked so.
+        let manager = &mut shoot.dependents[0];
+        manager.resource.name = MARKS_NODES.to_owned();
+        manager.condition = Condition::HeldDown;
+        assert!(said(&shoot), "{expected}");
+        let marked = "not protected, though it carries the marker of a protection";
+        let mut notes = shoot.notes().into_iter();
+        assert!(notes.any(|fact| fact.text.ends_with(marked)));
+        shoot.dependents[0].replicas = Some(0);
         assert!(!said(&shoot), "{expected}");
     }
 }
