@@ -218,7 +218,10 @@ impl ShootView {
         }
         let _ = write!(text, ": {because}");
         if dependent.is_held_down() {
-            let _ = write!(text, "; it comes back with {}", dependent.saved());
+            let _ = match self.probe {
+                Some(_) => write!(text, "; it comes back with {}", dependent.saved()),
+                None => write!(text, "; it stays so while the shoot is not probed"),
+            };
         }
         if let Some(since) = dependent.since {
             let _ = write!(text, " (since {} or longer)", since.format(TIMESTAMP));

@@ -57,6 +57,18 @@ fn what_needs_attention_is_said_once() {
     }
 }
 
+#[test]
+fn nothing_comes_back_without_a_probe() {
+    let mut shoot = shoot(
+        r#""running", "replicas": 2"#,
+        r#""held_down", "replicas": 0"#,
+    );
+    shoot.probe = None;
+    let facts = shoot.facts();
+    let expected = "Deployment/d at 0, 2 ready: held down by the watchdog; it stays so while the shoot is not probed";
+    assert_eq!(facts.last().map(|fact| &*fact.text), Some(expected));
+}
+
 /// A dependent in other words, and what is said of it.
 #[rustfmt::skip]
 const DEPENDENTS: [(&str, &str); 9] = [
