@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use prober_core::config::{Config, Dependent, DependentId};
 use prober_core::moment::Moment;
 use prober_core::refusal::Refusal;
-use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_down};
+use prober_core::replicas::{DependentState, Observed, PlannedWrite, Unscalable, scale_down};
 
 /// Time over which the first rehearsals of a seed's shoots are spread.
 const SPREAD: TimeDelta = TimeDelta::minutes(10);
@@ -133,8 +133,10 @@ struct Last {
 }
 
 impl Plan {
-    fn of(config: &Dependent, state: &DependentState) -> Self {
-        match state {
+    /// Returns `None` while the state is unknown.
+    fn of(config: &Dependent, state: &DependentState) -> Option<Self> {
+        Some(match state {
+            DependentState::Unknown => return None,
             DependentState::Present(base) => match scale_down(base, false) {
                 Some(write) => Self::Patch(PlannedWrite {
                     base: Arc::clone(base),
@@ -142,10 +144,14 @@ impl Plan {
                 }),
                 None => Self::Nothing,
             },
-            _ if config.optional => Self::Nothing,
+            DependentState::Absent | DependentState::Unscalable(Unscalable::NoSuchKind)
+                if config.optional =>
+            {
+                Self::Nothing
+            }
+            DependentState::Absent => Self::Fail(Refusal::NotFound),
             DependentState::Unscalable(why) => Self::Fail(Refusal::Unscalable(*why)),
-            DependentState::Absent | DependentState::Unknown => Self::Fail(Refusal::NotFound),
-        }
+        })
     }
 }
 
@@ -208,8 +214,8 @@ impl Rehearsals {
         let known = self.dependents.iter_mut().zip(&config.dependents);
         for ((known, config), state) in known.zip(states) {
             // While its state is unknown, the last plan stands.
-            if *state != DependentState::Unknown {
-                known.plan = Plan::of(config, state);
+            if let Some(plan) = Plan::of(config, state) {
+                known.plan = plan;
             }
         }
     }

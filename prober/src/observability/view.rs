@@ -13,7 +13,7 @@ use prober_core::lease::LeaseState;
 use prober_core::lifecycle::Lifecycle;
 use prober_core::moment::Moment;
 use prober_core::options::{ResolvedOptions, Source, Sourced};
-use prober_core::replicas::DependentState;
+use prober_core::replicas::{DependentState, Unscalable};
 use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ pub enum Condition {
     AtZero,
     /// `ignore-scaling` is set.
     Ignored,
-    /// It does not exist or cannot be scaled, which is fine since it is optional.
+    /// It or its kind does not exist, which is fine since it is optional.
     Absent,
     /// It does not exist, though it must.
     Missing,
@@ -343,7 +343,9 @@ impl Condition {
     fn of(dependent: &Dependent, state: &DependentState) -> Self {
         match state {
             DependentState::Unknown => Self::Unknown,
-            DependentState::Absent | DependentState::Unscalable(_) if dependent.optional => {
+            DependentState::Absent | DependentState::Unscalable(Unscalable::NoSuchKind)
+                if dependent.optional =>
+            {
                 Self::Absent
             }
             DependentState::Unscalable(_) => Self::Unscalable,

@@ -1,4 +1,4 @@
-use prober_core::replicas::{Marks, Unscalable};
+use prober_core::replicas::Marks;
 
 use super::*;
 use crate::config;
@@ -177,8 +177,17 @@ fn optional_dependent_may_be_missing() {
     let text = CONFIG.replace("  scaleUp", "  optional: true\n  scaleUp");
     let mut stage = Stage::new(1);
     stage.config = Arc::new(config::parse(&text).unwrap().config);
-    stage.follow(DependentState::Absent, 0);
-    assert_eq!(stage.refused(), None);
+    for (state, refused) in [
+        (DependentState::Absent, None),
+        (DependentState::Unscalable(Unscalable::NoSuchKind), None),
+        (
+            DependentState::Unscalable(Unscalable::NoReplicas),
+            Some("it has no spec.replicas"),
+        ),
+    ] {
+        stage.follow(state, 0);
+        assert_eq!(stage.refused(), refused.map(str::to_owned));
+    }
 }
 
 #[test]
