@@ -104,7 +104,7 @@ impl ShootView {
             let text = "paused or not: the namespaces could not be read";
             facts.push(Fact::new(Tone::Warn, text));
         }
-        facts.extend(self.owner.as_ref().map(OwnerStatus::fact));
+        facts.extend(self.owner.as_ref().map(|owner| owner.fact(self.decree)));
         facts.extend(self.machines.map(|count| match count {
             0 if self.probe.is_some() => Fact::new(Tone::Warn, "no Machine backs a node"),
             _ => Fact::new(Tone::Soft, format!("{count} Machines back nodes")),
@@ -321,11 +321,14 @@ impl ShownOption {
 }
 
 impl OwnerStatus {
-    fn fact(&self) -> Fact {
+    fn fact(&self, decree: Option<Verdict>) -> Fact {
         let (tone, is_ours, then) = match self.standing {
             Standing::Ours => (Tone::Good, "owned by this seed", ""),
             Standing::Elsewhere => {
-                let then = "; the prober neither probes nor writes it";
+                let then = match decree {
+                    Some(_) => "; the prober does not probe it, and takes its controllers to 0",
+                    None => "; the prober neither probes nor writes it",
+                };
                 (Tone::Bad, "owned by another seed", then)
             }
             _ => {

@@ -49,6 +49,9 @@ pub struct ShootView {
     pub owner: Option<OwnerStatus>,
     /// In the order of the config.
     pub dependents: Vec<ShownDependent>,
+    /// Verdict by which it is acted on in place of probes, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decree: Option<Verdict>,
     /// `None` while it is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,

@@ -83,7 +83,7 @@ fn a_dependent_is_shown_as_the_seed_shows_it() {
 const WHOLE: &str = r#"{
     "namespace": "n", "state": "unreadable", "unreadable": "odd", "machines": 1, "paused": true,
     "settings": [{"setting": "pause", "value": "true", "from": "garden"}],
-    "owner": {"standing": "elsewhere", "name": "n.example.org", "ours": "here", "elsewhere": "there", "category": "timeout"},
+    "decree": "scale_down", "owner": {"standing": "elsewhere", "name": "n.example.org", "ours": "here", "elsewhere": "there", "category": "timeout"},
     "dependents": [{
         "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "condition": "held_down", "replicas": 0, "ready": 0,
         "remembered": "1", "since": "2026-01-02T03:00:00Z", "notScaled": "denied", "wouldBecome": 0,
