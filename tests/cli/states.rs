@@ -1,6 +1,6 @@
 //! States of shoots, each real, and how `status` and `explain` of the running prober show them.
 
-use api_server::{Fault, Network, Record, When};
+use api_server::{Fault, Network, Record, User, When};
 use serde::Deserialize;
 use serde_json::json;
 use testbed::dns::{Dns, Reply};
@@ -291,6 +291,9 @@ async fn states_of_the_seed_and_of_owner_records_are_shown_with_their_causes() {
     );
     let mut world = World::configured(&shoots(&states), config + &owner).await;
     make(&world, &states);
+    // It may list a kind that there is not, and so learns that.
+    let admin = User::admin("prober");
+    world.seed.access().grant("prober", admin);
     world.join("prober-a").await;
     all_are_shown(&world, &states).await;
     let shown = world.text("status").await;
