@@ -1,6 +1,7 @@
 //! Rehearsals: dry runs of the patches that would scale a shoot's dependents down, before an outage
 //! is the first to need them. Decides when each is due, and keeps what came of it. No I/O.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -263,13 +264,12 @@ impl Rehearsals {
         });
     }
 
-    /// What would be refused, and why.
-    pub(crate) fn refused(&self) -> impl Iterator<Item = (DependentId, String)> {
-        let known = self
-            .term
-            .iter()
-            .flat_map(|_| self.dependents.iter().enumerate());
-        known.filter_map(|(at, known)| Some((DependentId(at), known.refused()?)))
+    /// What would be refused, and why; `None` while this replica rehearses nothing.
+    pub(crate) fn refused(&self) -> Option<BTreeMap<DependentId, String>> {
+        self.term.as_ref()?;
+        let known = self.dependents.iter().enumerate();
+        let refused = known.filter_map(|(at, known)| Some((DependentId(at), known.refused()?)));
+        Some(refused.collect())
     }
 }
 

@@ -167,15 +167,15 @@ impl ShootView {
         Some(Fact::new(tone, text))
     }
 
-    /// Says why a dependent is as it is, and what becomes of it.
-    fn why(&self, dependent: &ShownDependent) -> Fact {
+    /// Says what the condition of a dependent means.
+    fn because(&self, dependent: &ShownDependent) -> (Tone, &'static str) {
         let is_lost = self.verdict() == Some(Verdict::ScaleDown);
         // Before, it may be about to be created, or down with its shoot.
         let judged = |tone| match self.found() {
             Some(_) => tone,
             None => Tone::Soft,
         };
-        let (mut tone, because) = match dependent.condition {
+        match dependent.condition {
             Condition::Running if is_lost => (Tone::Bad, "not protected"),
             Condition::Running => (Tone::Good, "runs"),
             Condition::HeldDown if dependent.is_held_down() => {
@@ -211,7 +211,12 @@ impl ShootView {
             ),
             Condition::Unscalable => (judged(Tone::Bad), "it is not protected"),
             Condition::Unknown => (Tone::Warn, "it could not be read"),
-        };
+        }
+    }
+
+    /// Says why a dependent is as it is, and what becomes of it.
+    fn why(&self, dependent: &ShownDependent) -> Fact {
+        let (mut tone, because) = self.because(dependent);
         let mut text = dependent.resource.to_string();
         if let (Some(replicas), Some(ready)) = (dependent.replicas, dependent.ready) {
             let _ = write!(text, " at {replicas}, {ready} ready");
@@ -232,7 +237,11 @@ impl ShootView {
                 tone = Tone::Bad;
             }
         }
-        if let Some(words) = &dependent.refused {
+        let is_said = matches!(
+            dependent.condition,
+            Condition::Missing | Condition::Unscalable
+        );
+        if let Some(words) = dependent.refused.as_ref().filter(|_| !is_said) {
             let _ = write!(text, "; in an outage it would be refused: {words}");
             tone = Tone::Bad;
         }

@@ -210,13 +210,15 @@ impl Reporter {
         self.outage_ended(context, ended);
     }
 
-    /// Shows the writes that would be refused in an outage, and reports what has changed.
+    /// Shows the writes that would be refused in an outage, and reports what has changed. Without a
+    /// word none is shown while this replica rehearses nothing.
     pub(crate) fn rehearsed(
         &self,
         context: &ShootContext,
-        refused: impl Iterator<Item = (DependentId, String)>,
+        refused: Option<BTreeMap<DependentId, String>>,
     ) {
-        let mut refused: BTreeMap<_, _> = refused.collect();
+        let is_rehearsed = refused.is_some();
+        let mut refused = refused.unwrap_or_default();
         let changes: Vec<_> = self.handle.update(|view| {
             let shown = view.dependents.iter_mut().enumerate();
             let changes = shown.map(|(at, shown)| {
@@ -236,9 +238,10 @@ impl Reporter {
                         context.warn(resource, "ProtectionWouldBeRefused", &message);
                     }
                 }
-                None => {
+                None if is_rehearsed => {
                     tracing::info!(%resource, "protection is not known to be refused any more");
                 }
+                None => {}
             }
         }
     }

@@ -72,7 +72,7 @@ fn nothing_comes_back_without_a_probe() {
 
 /// A dependent in other words, and what is said of it.
 #[rustfmt::skip]
-const DEPENDENTS: [(&str, &str); 9] = [
+const DEPENDENTS: [(&str, &str); 11] = [
     (r#""condition": "running", "replicas": 2, "ready": 1"#, "Deployment/d at 2, 1 ready: runs"),
     (r#""condition": "running", "wouldBecome": 0"#, "Deployment/d: runs; without the dry run it would be scaled to 0"),
     (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "2", "since": "2026-01-02T03:00:00Z""#, "Deployment/d at 0, 0 ready: held down by the watchdog; it comes back with 2 replicas (since 2026-01-02 03:00:00 UTC or longer)"),
@@ -80,7 +80,9 @@ const DEPENDENTS: [(&str, &str); 9] = [
     (r#""condition": "held_down", "replicas": 0, "remembered": "2", "waits": {"for": "paused", "reason": "the pause to be lifted", "until": "2026-01-02T03:00:00Z"}"#, "Deployment/d: held down by the watchdog; it comes back with 2 replicas; its write waits for the pause to be lifted, until 2026-01-02 03:00:00 UTC"),
     (r#""condition": "held_down", "replicas": 2"#, "Deployment/d: runs, and still carries the marker of a protection: the next healthy probe removes it"),
     (r#""condition": "at_zero", "remembered": "2""#, "Deployment/d: scaled to 0 not by the watchdog: a healthy probe brings it back"),
-    (r#""condition": "unscalable", "notScaled": "no such kind""#, "Deployment/d: it is not protected; it could not be scaled: no such kind"),
+    (r#""condition": "running", "refused": "no""#, "Deployment/d: runs; in an outage it would be refused: no"),
+    (r#""condition": "missing", "refused": "not found""#, "Deployment/d: it does not exist, though it must: a restore waits for it, for its timeout at most, before those of later levels"),
+    (r#""condition": "unscalable", "notScaled": "no such kind", "refused": "no such kind""#, "Deployment/d: it is not protected; it could not be scaled: no such kind"),
     (r#""condition": "colourful""#, "Deployment/d: it could not be read"),
 ];
 

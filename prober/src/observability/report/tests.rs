@@ -1,6 +1,8 @@
+use std::io::{BufRead, BufReader, pipe};
 use std::sync::Arc;
 
 use common::events::Events;
+use common::logging::{LevelFilter, layer};
 use common::metrics::Registry;
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -9,6 +11,7 @@ use prober_core::replicas::{Marks, Observed, Write};
 use prober_core::shoot::{Action, Input, Shoot, Start};
 use serde_json::Value;
 use tower::{BoxError, service_fn};
+use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
 use crate::gardener::SeedRef;
@@ -207,4 +210,31 @@ async fn decree_is_neither_probe_nor_outage() {
         }
         assert_eq!(reporter.outage.is_some(), counted);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_of_rehearsals_mends_nothing() {
+    let (logged, writer) = pipe().unwrap();
+    let log = tracing_subscriber::registry().with(layer(LevelFilter::INFO, Arc::new(writer)));
+    let log = tracing::subscriber::set_default(log);
+    let context = context(shared(CONFIG));
+    let statuses = &context.shared.statuses;
+    statuses.set_cluster(NAMESPACE, Some(&cluster()));
+    let reporter = Reporter::new(statuses, NAMESPACE, &context.config, at(0.0), None);
+    let refused = || Some(BTreeMap::from([(D, "no".to_owned())]));
+    for rehearsed in [refused(), None, refused(), Some(BTreeMap::new())] {
+        reporter.rehearsed(&context, rehearsed);
+    }
+    drop(log);
+    let lines = BufReader::new(logged).lines().map_while(Result::ok);
+    let said = lines.map(|line| {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        line["message"].as_str().unwrap().to_owned()
+    });
+    let expected = [
+        "protection would be refused in an outage",
+        "protection would be refused in an outage",
+        "protection is not known to be refused any more",
+    ];
+    assert_eq!(said.collect::<Vec<_>>(), expected);
 }
