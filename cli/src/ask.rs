@@ -47,7 +47,8 @@ const HEALTH_PORT: u16 = 9644;
 const LEASE: &str = "dwd-prober-leader-election";
 /// Selects pods that are not evicted, and have not ended.
 const RUNNING: &str = "status.phase!=Failed,status.phase!=Succeeded";
-/// Command that lists what is held down, and from how many replicas, by asking the seed alone.
+/// Command that lists the Deployments that are held down, and from how many replicas, by asking the
+/// seed alone.
 const HELD_DOWN: &str = r#"kubectl get deployments -A -o jsonpath='{range .items[?(@.metadata.annotations.dependency-watchdog\.gardener\.cloud/meltdown-protection-active)]}{.metadata.namespace} {.metadata.name} was at {.metadata.annotations.dependency-watchdog\.gardener\.cloud/replicas}{"\n"}{end}'"#;
 
 type Status = WholeStatus<ProberStatus>;
@@ -96,7 +97,7 @@ pub(crate) async fn ask(args: &SeedArgs) -> anyhow::Result<Answer> {
     let answer = async { first(replicas?).await };
     answer.await.map_err(|error| {
         let reason = with_causes(error.as_ref());
-        anyhow!("no prober answers ({reason}). What is held down:\n  {HELD_DOWN}")
+        anyhow!("no prober answers ({reason}). Deployments that are held down:\n  {HELD_DOWN}")
     })
 }
 

@@ -2,7 +2,7 @@
 
 use common::leader_election::{RoleName, RoleStatus};
 use common::status::{TIMESTAMP, WholeStatus};
-use prober::{Condition, Fact, ShootView};
+use prober::{Fact, ShootView};
 
 use crate::ask::{Answer, ask};
 use crate::commands::StatusArgs;
@@ -49,12 +49,11 @@ pub(crate) fn lines(facts: Vec<Fact>) -> String {
 }
 
 fn cells(shoot: &ShootView) -> [String; 5] {
-    let held_down = shoot.names(Condition::HeldDown);
-    let is_known = shoot.names(Condition::Unknown).is_empty();
+    let held_down = shoot.held_down();
     let held_down = match held_down.is_empty() {
         false => held_down.join(", "),
-        true if is_known => "-".to_owned(),
-        true => "?".to_owned(),
+        true if shoot.is_unknown() => "?".to_owned(),
+        true => "-".to_owned(),
     };
     let machines = shoot.machines.map(|count| count.to_string());
     let notes = shoot.notes().into_iter().map(|fact| fact.text);

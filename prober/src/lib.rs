@@ -38,7 +38,7 @@ pub use agent::{Host, run, run_on};
 pub use observability::facts::{Fact, describe_verdict, lease_cells};
 pub use observability::outage::Outage;
 pub use observability::status::ProberStatus;
-pub use observability::view::{Condition, ShootView};
+pub use observability::view::ShootView;
 pub use owner::Standing;
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ impl Manager {
         let statuses = &self.shared.statuses;
         statuses.set_cluster(namespace, cluster.as_deref());
         let Some(cluster) = cluster else {
-            return self.stop(namespace, "cluster_deleted").await;
+            return self.stop(namespace, "cluster_deleted", false).await;
         };
         self.follow_cluster(namespace, &cluster, decree).await;
     }
@@ -150,13 +150,15 @@ impl Manager {
         cluster: &Arc<ClusterState>,
         decree: Result<Option<Verdict>, Standing>,
     ) {
+        let is_wanted = cluster.lifecycle == Some(Lifecycle::Probe);
+        let is_followed = is_wanted && decree == Ok(None);
         match self.probes.get(namespace) {
             Some(running) if running.uid != cluster.uid => {
-                self.stop(namespace, "cluster_replaced").await;
+                self.stop(namespace, "cluster_replaced", is_followed).await;
             }
             // As for a migration: what comes next begins as for a new shoot.
             Some(running) if decree != Ok(running.decree) => {
-                self.stop(namespace, "owner_changed").await;
+                self.stop(namespace, "owner_changed", is_followed).await;
             }
             _ => {}
         }
@@ -169,7 +171,9 @@ impl Manager {
                 error,
                 "Cluster holds a shoot that cannot be understood"
             ),
-            (_, Some(Lifecycle::Stop(reason))) => self.stop(namespace, reason.into_str()).await,
+            (_, Some(Lifecycle::Stop(reason))) => {
+                self.stop(namespace, reason.into_str(), false).await;
+            }
             (_, Some(Lifecycle::Wait(reason))) if !is_probed => tracing::debug!(
                 namespace,
                 reason = reason.into_str(),
@@ -227,15 +231,16 @@ impl Manager {
         self.probes.insert(namespace.to_owned(), running);
     }
 
-    /// Ends a probe and waits for its end, so that two probes of one shoot never overlap.
-    async fn stop(&mut self, namespace: &str, reason: &'static str) {
+    /// Ends a probe and waits for its end, so that two probes of one shoot never overlap. What it
+    /// held down is restored by the one that follows it at once, if there is one.
+    async fn stop(&mut self, namespace: &str, reason: &'static str, is_followed: bool) {
         let Some(Running { cancel, task, .. }) = self.probes.remove(namespace) else {
             return;
         };
         tracing::info!(namespace, reason, "probe ends");
         cancel.cancel();
         let held_down = task.await.unwrap_or_default();
-        if !held_down.is_empty() {
+        if !held_down.is_empty() && !is_followed {
             // As in the Go original, whoever ends the probe decides about what it held down.
             self.shared.metrics.probes_ended_while_held_down.inc();
             let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();

@@ -173,11 +173,18 @@ impl OwnerStatus {
     pub fn sentence(&self) -> String {
         let Self { name, ours, .. } = self;
         let name = if name.is_empty() { "its name" } else { name };
-        match (self.category, &self.elsewhere) {
-            (Some(why), _) => format!("{name} cannot be resolved: {why}"),
-            (_, Some(elsewhere)) => format!("{name} says {elsewhere:?}, not {ours:?}"),
-            _ if self.standing == Standing::Ours => format!("{name} says {ours:?}"),
-            _ => "no check has ended in time".to_owned(),
+        let found = match (self.standing, &self.elsewhere) {
+            (Standing::Ours, _) => Some(format!("{ours:?}")),
+            (_, Some(elsewhere)) => Some(format!("{elsewhere:?}, not {ours:?}")),
+            _ => None,
+        };
+        match (found, self.category) {
+            (Some(found), None) => format!("{name} says {found}"),
+            (Some(found), Some(why)) => {
+                format!("{name} said {found}, and cannot be resolved now: {why}")
+            }
+            (None, Some(why)) => format!("{name} cannot be resolved: {why}"),
+            (None, None) => "no check has ended in time".to_owned(),
         }
     }
 }
@@ -414,24 +421,11 @@ fn report(events: &Events, namespace: &str, before: Standing, owner: &OwnerStatu
 /// just begun says yes until it can know, so that its restart restarts nobody else.
 pub(crate) fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
     let (clusters, now) = (&shared.seed.clusters, shared.clock.now());
-    let answer = |is_ours, text: &str| {
-        let no = StatusCode::SERVICE_UNAVAILABLE;
-        (
-            if is_ours { StatusCode::OK } else { no },
-            format!(
-                "{text}
-"
-            ),
-        )
-    };
-    let missing = |text: &str| {
-        (
-            StatusCode::NOT_FOUND,
-            format!(
-                "{text}
-"
-            ),
-        )
+    let answer = |code, text: &str| (code, format!("{text}\n"));
+    let missing = |text| answer(StatusCode::NOT_FOUND, text);
+    let owned = |is_ours, text: &str| match is_ours {
+        true => answer(StatusCode::OK, text),
+        false => answer(StatusCode::SERVICE_UNAVAILABLE, text),
     };
     let Some(check) = &shared.config.borrow().owner_check else {
         return missing("owner records are not checked: the config has no ownerCheck");
@@ -439,16 +433,16 @@ pub(crate) fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String
     match shared.owners().status(namespace, now) {
         Some(owner) => {
             let standing = owner.standing.into_str();
-            answer(
+            owned(
                 !owner.standing.is_lost(),
                 &format!("{standing}: {}", owner.sentence()),
             )
         }
-        None if clusters.get("", namespace).is_some() => answer(true, "no check has ended yet"),
+        None if clusters.get("", namespace).is_some() => owned(true, "no check has ended yet"),
         None if clusters.is_known() => missing("there is no Cluster of this name"),
         None => {
             let is_tolerated = now.elapsed_since_start() < span(check.tolerance);
-            answer(is_tolerated, "the seed's Clusters are not known")
+            owned(is_tolerated, "the seed's Clusters are not known")
         }
     }
 }

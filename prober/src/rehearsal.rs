@@ -1,13 +1,14 @@
 //! Rehearsals: dry runs of the patches that would scale a shoot's dependents down, before an outage
 //! is the first to need them. Decides when each is due, and keeps what came of it. No I/O.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 use prober_core::config::{Config, Dependent, DependentId};
 use prober_core::moment::Moment;
 use prober_core::refusal::Refusal;
-use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_down};
+use prober_core::replicas::{DependentState, Observed, PlannedWrite, Unscalable, scale_down};
 
 /// Time over which the first rehearsals of a seed's shoots are spread.
 const SPREAD: TimeDelta = TimeDelta::minutes(10);
@@ -133,8 +134,10 @@ struct Last {
 }
 
 impl Plan {
-    fn of(config: &Dependent, state: &DependentState) -> Self {
-        match state {
+    /// Returns `None` while the state is unknown.
+    fn of(config: &Dependent, state: &DependentState) -> Option<Self> {
+        Some(match state {
+            DependentState::Unknown => return None,
             DependentState::Present(base) => match scale_down(base, false) {
                 Some(write) => Self::Patch(PlannedWrite {
                     base: Arc::clone(base),
@@ -142,10 +145,14 @@ impl Plan {
                 }),
                 None => Self::Nothing,
             },
-            _ if config.optional => Self::Nothing,
+            DependentState::Absent | DependentState::Unscalable(Unscalable::NoSuchKind)
+                if config.optional =>
+            {
+                Self::Nothing
+            }
+            DependentState::Absent => Self::Fail(Refusal::NotFound),
             DependentState::Unscalable(why) => Self::Fail(Refusal::Unscalable(*why)),
-            DependentState::Absent | DependentState::Unknown => Self::Fail(Refusal::NotFound),
-        }
+        })
     }
 }
 
@@ -208,8 +215,8 @@ impl Rehearsals {
         let known = self.dependents.iter_mut().zip(&config.dependents);
         for ((known, config), state) in known.zip(states) {
             // While its state is unknown, the last plan stands.
-            if *state != DependentState::Unknown {
-                known.plan = Plan::of(config, state);
+            if let Some(plan) = Plan::of(config, state) {
+                known.plan = plan;
             }
         }
     }
@@ -257,13 +264,12 @@ impl Rehearsals {
         });
     }
 
-    /// What would be refused, and why.
-    pub(crate) fn refused(&self) -> impl Iterator<Item = (DependentId, String)> {
-        let known = self
-            .term
-            .iter()
-            .flat_map(|_| self.dependents.iter().enumerate());
-        known.filter_map(|(at, known)| Some((DependentId(at), known.refused()?)))
+    /// What would be refused, and why; `None` while this replica rehearses nothing.
+    pub(crate) fn refused(&self) -> Option<BTreeMap<DependentId, String>> {
+        self.term.as_ref()?;
+        let known = self.dependents.iter().enumerate();
+        let refused = known.filter_map(|(at, known)| Some((DependentId(at), known.refused()?)));
+        Some(refused.collect())
     }
 }
 

@@ -22,7 +22,6 @@ use parking_lot::RwLock;
 use prober_core::config::{Config, ResourceRef};
 use prober_core::options::{GARDEN, Overrides, ResolvedOptions};
 use prober_core::replicas::DependentState;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 pub use self::cluster::ClusterState;
@@ -34,9 +33,6 @@ pub use self::watches::SeedWatches;
 /// Objects in a page of a list: some 10 kB each, and a page is held twice while it is read.
 const PER_PAGE: u32 = 100;
 
-/// Limit of shoots read again at once before a replica that does not lead protects them (D-50).
-const CONFIRMATIONS: usize = 32;
-
 pub struct Seed {
     pub client: Client,
     pub clusters: Arc<View<ClusterState>>,
@@ -47,7 +43,6 @@ pub struct Seed {
     named: RwLock<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
-    confirmations: Semaphore,
     pub(crate) unreadable: UnreadableObjects,
 }
 
@@ -70,7 +65,6 @@ impl Seed {
             namespaces: View::new("namespaces", &unreadable),
             named: RwLock::default(),
             wakers: Arc::default(),
-            confirmations: Semaphore::new(CONFIRMATIONS),
             unreadable,
         }
     }

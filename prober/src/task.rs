@@ -48,6 +48,8 @@ pub(crate) struct ShootContext {
     pub shared: Shared,
     pub config: Arc<Config>,
     pub shoot: Shoot,
+    /// In place of what probes say.
+    pub decree: Option<Verdict>,
     pub probe_began: Moment,
 }
 
@@ -71,8 +73,6 @@ enum Done {
 struct Task {
     context: ShootContext,
     reporter: Reporter,
-    /// In place of what probes say.
-    decree: Option<Verdict>,
     /// Last state of the Cluster that could be understood.
     cluster: Arc<ClusterState>,
     machines: BackedMachines,
@@ -149,8 +149,7 @@ impl Task {
         let shoot = Shoot::new(start, &env, now);
         let client = ShootClient::new(shared.clock, Arc::clone(&shared.resources));
         Self {
-            reporter: Reporter::new(&shared.statuses, namespace, &config, shoot.due()),
-            decree,
+            reporter: Reporter::new(&shared.statuses, namespace, &config, shoot.due(), decree),
             wakers: shared.seed.wakers.register(namespace),
             jobs: JoinMap::new(),
             client: Some(client),
@@ -166,6 +165,7 @@ impl Task {
                 shared,
                 config,
                 shoot,
+                decree,
                 probe_began: now,
             },
         }
@@ -263,10 +263,11 @@ impl Task {
             shared,
             config,
             shoot,
+            decree,
             ..
         } = &self.context;
         let is_ours = env.is_ours && env.owner == Owner::Here;
-        if !env.leads || env.dry_run || !is_ours || self.decree.is_some() || self.is_closed {
+        if !env.leads || env.dry_run || !is_ours || decree.is_some() || self.is_closed {
             self.rehearsals.suspend();
         } else if shoot.finding().is_some() {
             let spread = (shared.seed.wakers.count(), env.chance);
@@ -331,7 +332,7 @@ impl Task {
     }
 
     fn probe(&mut self, with_nodes: bool) {
-        if let Some(verdict) = self.decree {
+        if let Some(verdict) = self.context.decree {
             return self.begin(Job::Probe, ready(Done::Decreed(verdict)));
         }
         let Some(mut client) = self.client.take() else {

@@ -31,7 +31,7 @@ use crate::seed::Seed;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
-/// Time for which what the seed's API server has confirmed counts (D-85).
+/// Time for which what the seed's API server has confirmed counts.
 const CONFIRMED_FOR: Duration = Duration::from_secs(10);
 /// Time for a rehearsal: a webhook has 10 s unless it says otherwise, and its API server answers
 /// after that.
@@ -60,7 +60,7 @@ pub(crate) struct Target {
     pub config: Arc<Config>,
     pub namespace: String,
     pub uid: String,
-    /// Nodes that Machines back, as its last probe was judged by.
+    /// Nodes that Machines back, as the view shows them.
     pub machines: Arc<BackedNodes>,
     pub confirmed: Confirmed,
 }

@@ -69,7 +69,7 @@ async fn without_a_prober_they_say_how_to_list_what_is_held_down() {
     let world = World::new(&[ONE]).await;
     world.hold_down(ONE);
     let run_book = file("docs/run-books/DependencyWatchdogProtectionActive.md");
-    let nobody = "error: no prober answers (the Deployment dependency-watchdog-prober in garden has no pods). What is held down:\n  ";
+    let nobody = "error: no prober answers (the Deployment dependency-watchdog-prober in garden has no pods). Deployments that are held down:\n  ";
     for words in COMMANDS {
         let output = world.run(words).await;
         assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
-use prober::{Condition, ShootView, Standing, describe_verdict};
+use prober::{ShootView, Standing, describe_verdict};
 use prober_core::config::Config;
 use prober_core::options::{GARDEN, Overrides, PAUSE, ResolvedOptions};
 
@@ -25,12 +25,7 @@ pub(super) async fn shoots(
     if let Some(unknown) = status.unknown {
         bail!("the prober does not know the seed's {unknown} at present");
     }
-    let is_held = |shoot: &&ShootView| {
-        let conditions = [Condition::HeldDown, Condition::Unknown];
-        conditions
-            .iter()
-            .any(|condition| !shoot.names(*condition).is_empty())
-    };
+    let is_held = |shoot: &&ShootView| !shoot.held_down().is_empty() || shoot.is_unknown();
     Ok(status.shoots.iter().filter(is_held).map(named).collect())
 }
 

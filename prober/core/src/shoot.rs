@@ -330,8 +330,10 @@ impl Shoot {
     /// Direction in which this replica still has something to do.
     pub fn scaling(&self) -> Option<Direction> {
         let (direction, _) = self.goal()?;
-        let is_busy =
-            |known: &DependentRecord| known.waits.is_some() || known.under_way().is_some();
+        let is_busy = |known: &DependentRecord| {
+            let waits = known.waits.is_some_and(|waits| !waits.reason.forbids());
+            waits || known.under_way().is_some()
+        };
         let takes_part = self.terms.goes_first() || self.stands_in();
         (takes_part && self.dependents.iter().any(is_busy)).then_some(direction)
     }

@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::io::{BufRead, BufReader, pipe};
 
 use common::logging::{LevelFilter, layer};
+use prober_core::lifecycle::StopReason;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::yield_now;
@@ -142,6 +143,32 @@ async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
     assert_eq!(told, ["Deployment/one, Deployment/two"], "{lines:?}");
     let metrics = &manager.shared.metrics;
     assert_eq!(metrics.probes_ended_while_held_down.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_successor_restores_is_not_counted() {
+    let hibernated = ClusterState {
+        lifecycle: Some(Lifecycle::Stop(StopReason::Hibernated)),
+        ..Arc::into_inner(cluster()).unwrap()
+    };
+    for (uid, cluster, decree, counted) in [
+        ("uid", cluster(), Ok(None), 0),
+        ("uid", cluster(), GONE, 1),
+        ("uid", Arc::new(hibernated), Ok(None), 1),
+        ("another", cluster(), Ok(None), 0),
+    ] {
+        let mut manager = manager(CONFIG);
+        manager.run_in_place(ZERO, &["one"]);
+        let running = manager.probes.get_mut(NAMESPACE).unwrap();
+        (running.uid, running.decree) = (uid.to_owned(), Some(Verdict::ScaleDown));
+        manager.follow_cluster(NAMESPACE, &cluster, decree).await;
+        let metrics = &manager.shared.metrics;
+        assert_eq!(
+            metrics.probes_ended_while_held_down.get(),
+            counted,
+            "{uid} {decree:?}"
+        );
+    }
 }
 
 const GONE: Result<Option<Verdict>, Standing> = Err(Standing::Elsewhere);

@@ -82,9 +82,8 @@ impl ShootView {
 
     /// What is worth a note beside its state and the names of what is held down.
     pub fn notes(&self) -> Vec<Fact> {
-        let is_named = |dependent: &ShownDependent| {
-            dependent.condition == Condition::HeldDown && dependent.not_scaled.is_none()
-        };
+        let is_named =
+            |dependent: &ShownDependent| dependent.is_held_down() && dependent.not_scaled.is_none();
         let mut facts = self.own_facts();
         let others = self.dependents.iter().filter(|one| !is_named(one));
         facts.extend(others.map(|dependent| self.why(dependent)));
@@ -105,7 +104,7 @@ impl ShootView {
             let text = "paused or not: the namespaces could not be read";
             facts.push(Fact::new(Tone::Warn, text));
         }
-        facts.extend(self.owner.as_ref().map(OwnerStatus::fact));
+        facts.extend(self.owner.as_ref().map(|owner| owner.fact(self.decree)));
         facts.extend(self.machines.map(|count| match count {
             0 if self.probe.is_some() => Fact::new(Tone::Warn, "no Machine backs a node"),
             _ => Fact::new(Tone::Soft, format!("{count} Machines back nodes")),
@@ -142,24 +141,25 @@ impl ShootView {
 
     /// What is done about an outage, and what it costs.
     fn course(&self) -> Option<Fact> {
-        let is_held = |name| self.names(Condition::HeldDown).contains(&name);
+        let held = self.held_down();
         let (tone, text) = match self.verdict()? {
-            Verdict::ScaleDown if !is_held(MARKS_NODES) => match self.found()?.first_unknown()? {
-                left @ 1.. => (
-                    Tone::Bad,
-                    format!("the first node is marked Unknown in {}", time_span(left)),
-                ),
-                left => (
-                    Tone::Bad,
-                    format!(
-                        "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
-                        ago(-left)
+            Verdict::ScaleDown if !held.contains(&MARKS_NODES) => {
+                match self.found()?.first_unknown()? {
+                    left @ 1.. => (
+                        Tone::Bad,
+                        format!("the first node is marked Unknown in {}", time_span(left)),
                     ),
-                ),
-            },
+                    left => (
+                        Tone::Bad,
+                        format!(
+                            "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
+                            ago(-left)
+                        ),
+                    ),
+                }
+            }
             // Also between the tries of a restore that fails.
             verdict if verdict.is_up() && self.paused != Some(true) => {
-                let held = self.names(Condition::HeldDown);
                 (!held.is_empty()).then_some((Tone::Warn, "being restored".to_owned()))?
             }
             _ => return None,
@@ -167,19 +167,24 @@ impl ShootView {
         Some(Fact::new(tone, text))
     }
 
-    /// Says why a dependent is as it is, and what becomes of it.
-    fn why(&self, dependent: &ShownDependent) -> Fact {
+    /// Says what the condition of a dependent means.
+    fn because(&self, dependent: &ShownDependent) -> (Tone, &'static str) {
         let is_lost = self.verdict() == Some(Verdict::ScaleDown);
-        let is_down = dependent.replicas <= Some(0);
         // Before, it may be about to be created, or down with its shoot.
         let judged = |tone| match self.found() {
             Some(_) => tone,
             None => Tone::Soft,
         };
-        let (mut tone, because) = match dependent.condition {
+        match dependent.condition {
             Condition::Running if is_lost => (Tone::Bad, "not protected"),
             Condition::Running => (Tone::Good, "runs"),
-            Condition::HeldDown if is_down => (Tone::Bad, "held down by the watchdog"),
+            Condition::HeldDown if dependent.is_held_down() => {
+                (Tone::Bad, "held down by the watchdog")
+            }
+            Condition::HeldDown if is_lost => (
+                Tone::Bad,
+                "not protected, though it carries the marker of a protection",
+            ),
             Condition::HeldDown => (
                 Tone::Warn,
                 "runs, and still carries the marker of a protection: the next healthy probe removes it",
@@ -206,14 +211,22 @@ impl ShootView {
             ),
             Condition::Unscalable => (judged(Tone::Bad), "it is not protected"),
             Condition::Unknown => (Tone::Warn, "it could not be read"),
-        };
+        }
+    }
+
+    /// Says why a dependent is as it is, and what becomes of it.
+    fn why(&self, dependent: &ShownDependent) -> Fact {
+        let (mut tone, because) = self.because(dependent);
         let mut text = dependent.resource.to_string();
         if let (Some(replicas), Some(ready)) = (dependent.replicas, dependent.ready) {
             let _ = write!(text, " at {replicas}, {ready} ready");
         }
         let _ = write!(text, ": {because}");
-        if dependent.condition == Condition::HeldDown && is_down {
-            let _ = write!(text, "; it comes back with {}", dependent.saved());
+        if dependent.is_held_down() {
+            let _ = match self.probe {
+                Some(_) => write!(text, "; it comes back with {}", dependent.saved()),
+                None => write!(text, "; it stays so while the shoot is not probed"),
+            };
         }
         if let Some(since) = dependent.since {
             let _ = write!(text, " (since {} or longer)", since.format(TIMESTAMP));
@@ -224,7 +237,11 @@ impl ShootView {
                 tone = Tone::Bad;
             }
         }
-        if let Some(words) = &dependent.refused {
+        let is_said = matches!(
+            dependent.condition,
+            Condition::Missing | Condition::Unscalable
+        );
+        if let Some(words) = dependent.refused.as_ref().filter(|_| !is_said) {
             let _ = write!(text, "; in an outage it would be refused: {words}");
             tone = Tone::Bad;
         }
@@ -313,11 +330,14 @@ impl ShownOption {
 }
 
 impl OwnerStatus {
-    fn fact(&self) -> Fact {
+    fn fact(&self, decree: Option<Verdict>) -> Fact {
         let (tone, is_ours, then) = match self.standing {
             Standing::Ours => (Tone::Good, "owned by this seed", ""),
             Standing::Elsewhere => {
-                let then = "; the prober neither probes nor writes it";
+                let then = match decree {
+                    Some(_) => "; the prober does not probe it, and takes its controllers to 0",
+                    None => "; the prober neither probes nor writes it",
+                };
                 (Tone::Bad, "owned by another seed", then)
             }
             _ => {

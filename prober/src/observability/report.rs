@@ -34,9 +34,10 @@ impl Reporter {
         namespace: &str,
         config: &Config,
         first_probe: Moment,
+        decree: Option<Verdict>,
     ) -> Self {
         Self {
-            handle: statuses.register(namespace, config, first_probe),
+            handle: statuses.register(namespace, config, first_probe, decree),
             outage: None,
             scaling: None,
             grace: None,
@@ -100,7 +101,7 @@ impl Reporter {
     }
 
     fn probe_complete(&mut self, context: &ShootContext) {
-        let Some(finding) = context.shoot.finding() else {
+        let (None, Some(finding)) = (context.decree, context.shoot.finding()) else {
             return;
         };
         let now = context.shared.clock.now();
@@ -184,7 +185,7 @@ impl Reporter {
         let is_down = shoot.verdict() == Some(Verdict::ScaleDown);
         let is_held = |known: &DependentRecord| known.stays_held_down(only_held_down);
         let is_calm = self.outage.is_none() && !is_down && !shoot.dependents().any(is_held);
-        if is_calm || is_down && context.is_lost() {
+        if is_calm || context.decree.is_some() {
             return;
         }
         let dependents = shoot.dependents();
@@ -209,13 +210,15 @@ impl Reporter {
         self.outage_ended(context, ended);
     }
 
-    /// Shows the writes that would be refused in an outage, and reports what has changed.
+    /// Shows the writes that would be refused in an outage, and reports what has changed. Without a
+    /// word none is shown while this replica rehearses nothing.
     pub(crate) fn rehearsed(
         &self,
         context: &ShootContext,
-        refused: impl Iterator<Item = (DependentId, String)>,
+        refused: Option<BTreeMap<DependentId, String>>,
     ) {
-        let mut refused: BTreeMap<_, _> = refused.collect();
+        let is_rehearsed = refused.is_some();
+        let mut refused = refused.unwrap_or_default();
         let changes: Vec<_> = self.handle.update(|view| {
             let shown = view.dependents.iter_mut().enumerate();
             let changes = shown.map(|(at, shown)| {
@@ -235,9 +238,10 @@ impl Reporter {
                         context.warn(resource, "ProtectionWouldBeRefused", &message);
                     }
                 }
-                None => {
+                None if is_rehearsed => {
                     tracing::info!(%resource, "protection is not known to be refused any more");
                 }
+                None => {}
             }
         }
     }
@@ -372,10 +376,9 @@ impl ShootContext {
         let (events, about) = (&self.shared.events, self.object(resource));
         match write.replicas {
             Some(0) => {
-                let why = if self.is_lost() {
-                    "the shoot belongs to another seed"
-                } else {
-                    "the nodes have lost the way to their API server"
+                let why = match self.decree {
+                    Some(_) => "the shoot belongs to another seed",
+                    None => "the nodes have lost the way to their API server",
                 };
                 let text = format!("Scaled from {before} to 0: {why}");
                 events.warning(&about, "ScaledDown", &text);
@@ -394,13 +397,6 @@ impl ShootContext {
                 events.normal(&about, "ProtectionMarked", text);
             }
         }
-    }
-
-    /// True if it belongs to another seed or may do so.
-    fn is_lost(&self) -> bool {
-        let (owners, now) = (self.shared.owners(), self.shared.clock.now());
-        let owner = owners.status(&self.namespace, now);
-        owner.is_some_and(|owner| owner.standing.is_lost())
     }
 
     /// Reports that the leader did not act.

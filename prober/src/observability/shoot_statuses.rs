@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use parking_lot::Mutex;
 use prober_core::config::Config;
 use prober_core::moment::Moment;
+use prober_core::verdict::Verdict;
 
 use super::outage::Outage;
 use super::view::{ProbeStatus, ShootView, ShownDependent};
@@ -61,19 +62,21 @@ impl ShootStatuses {
         }
     }
 
-    /// Shows a shoot as probed from now on.
+    /// Shows a shoot as probed from now on, or without probes as treated by a decree.
     pub(super) fn register(
         &self,
         namespace: &str,
         config: &Config,
         first_probe: Moment,
+        decree: Option<Verdict>,
     ) -> StatusHandle {
         let handle = StatusHandle {
             statuses: self.clone(),
             namespace: namespace.to_owned(),
         };
         handle.update(|view| {
-            view.probe = Some(ProbeStatus::new(first_probe));
+            view.decree = decree;
+            view.probe = decree.is_none().then(|| ProbeStatus::new(first_probe));
             view.dependents = config.dependents.iter().map(ShownDependent::new).collect();
         });
         handle

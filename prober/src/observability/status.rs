@@ -91,7 +91,7 @@ impl Seed {
         let backed =
             machines.map(|machines| machines.values().filter(|node| node.is_some()).count());
         shoot.machines = backed;
-        if shoot.probe.is_some() {
+        if shoot.probe.is_some() || shoot.decree.is_some() {
             return;
         }
         if let Some(options) = self.options(config, &shoot.namespace) {

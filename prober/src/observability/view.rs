@@ -13,7 +13,7 @@ use prober_core::lease::LeaseState;
 use prober_core::lifecycle::Lifecycle;
 use prober_core::moment::Moment;
 use prober_core::options::{ResolvedOptions, Source, Sourced};
-use prober_core::replicas::DependentState;
+use prober_core::replicas::{DependentState, Unscalable};
 use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,9 @@ pub struct ShootView {
     pub owner: Option<OwnerStatus>,
     /// In the order of the config.
     pub dependents: Vec<ShownDependent>,
+    /// Verdict by which it is acted on in place of probes, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decree: Option<Verdict>,
     /// `None` while it is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
@@ -107,7 +110,7 @@ pub enum Condition {
     AtZero,
     /// `ignore-scaling` is set.
     Ignored,
-    /// It does not exist or cannot be scaled, which is fine since it is optional.
+    /// It or its kind does not exist, which is fine since it is optional.
     Absent,
     /// It does not exist, though it must.
     Missing,
@@ -252,13 +255,16 @@ impl ShootView {
         }
     }
 
-    /// Names of the dependents in a condition.
-    pub fn names(&self, condition: Condition) -> Vec<&str> {
-        let dependents = self.dependents.iter();
-        let dependents = dependents.filter(|dependent| dependent.condition == condition);
-        dependents
-            .map(|dependent| dependent.resource.name.as_str())
-            .collect()
+    /// Names of the dependents that are held down.
+    pub fn held_down(&self) -> Vec<&str> {
+        let held = self.dependents.iter().filter(|one| one.is_held_down());
+        held.map(|one| one.resource.name.as_str()).collect()
+    }
+
+    /// True if any dependent could not be read.
+    pub fn is_unknown(&self) -> bool {
+        let mut dependents = self.dependents.iter();
+        dependents.any(|dependent| dependent.condition == Condition::Unknown)
     }
 
     /// Last complete probe.
@@ -311,6 +317,11 @@ impl ShownDependent {
         }
     }
 
+    /// True if it is down, and the watchdog's.
+    pub(super) fn is_held_down(&self) -> bool {
+        self.condition == Condition::HeldDown && self.replicas <= Some(0)
+    }
+
     /// Applies how it is now.
     pub(super) fn show(&mut self, dependent: &Dependent, state: &DependentState) {
         self.condition = Condition::of(dependent, state);
@@ -335,7 +346,9 @@ impl Condition {
     fn of(dependent: &Dependent, state: &DependentState) -> Self {
         match state {
             DependentState::Unknown => Self::Unknown,
-            DependentState::Absent | DependentState::Unscalable(_) if dependent.optional => {
+            DependentState::Absent | DependentState::Unscalable(Unscalable::NoSuchKind)
+                if dependent.optional =>
+            {
                 Self::Absent
             }
             DependentState::Unscalable(_) => Self::Unscalable,

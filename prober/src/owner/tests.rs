@@ -159,6 +159,53 @@ fn cluster_makes_the_question() {
 }
 
 #[test]
+fn what_was_found_is_said_before_what_fails() {
+    let fails = Some(Why::Server);
+    for (standing, elsewhere, category, expected) in [
+        (Standing::Ours, None, None, r#"owner.a says "here""#),
+        (
+            Standing::Ours,
+            None,
+            fails,
+            r#"owner.a said "here", and cannot be resolved now: the DNS server failed"#,
+        ),
+        (
+            Standing::Elsewhere,
+            Some("there"),
+            None,
+            r#"owner.a says "there", not "here""#,
+        ),
+        (
+            Standing::Doubted,
+            Some("there"),
+            fails,
+            r#"owner.a said "there", not "here", and cannot be resolved now: the DNS server failed"#,
+        ),
+        (
+            Standing::Unresolved,
+            None,
+            fails,
+            "owner.a cannot be resolved: the DNS server failed",
+        ),
+        (
+            Standing::Unresolved,
+            None,
+            None,
+            "no check has ended in time",
+        ),
+    ] {
+        let status = OwnerStatus {
+            standing,
+            name: "owner.a".to_owned(),
+            ours: "here".to_owned(),
+            elsewhere: elsewhere.map(str::to_owned),
+            category,
+        };
+        assert_eq!(status.sentence(), expected);
+    }
+}
+
+#[test]
 fn foreign_values_are_cut_and_escaped() {
     let mut record = Record::new(&check(""), at(0.0));
     let value = format!("\u{1b}[31m\n{}", "x".repeat(1000));

@@ -1,4 +1,4 @@
-use prober_core::replicas::{Marks, Unscalable};
+use prober_core::replicas::Marks;
 
 use super::*;
 use crate::config;
@@ -57,7 +57,7 @@ impl Stage {
     }
 
     fn refused(&self) -> Option<String> {
-        self.rehearsals.refused().next().map(|(_, words)| words)
+        self.rehearsals.refused()?.remove(&ID)
     }
 }
 
@@ -141,7 +141,7 @@ fn standby_rehearses_and_shows_nothing() {
     stage.follow(present(observed("a", 1)), 0);
     stage.end(Outcome::Refused("no".to_owned()), 100);
     stage.rehearsals.suspend();
-    assert_eq!((stage.due(), stage.refused()), (None, None));
+    assert_eq!((stage.due(), stage.rehearsals.refused()), (None, None));
 }
 
 #[test]
@@ -177,8 +177,17 @@ fn optional_dependent_may_be_missing() {
     let text = CONFIG.replace("  scaleUp", "  optional: true\n  scaleUp");
     let mut stage = Stage::new(1);
     stage.config = Arc::new(config::parse(&text).unwrap().config);
-    stage.follow(DependentState::Absent, 0);
-    assert_eq!(stage.refused(), None);
+    for (state, refused) in [
+        (DependentState::Absent, None),
+        (DependentState::Unscalable(Unscalable::NoSuchKind), None),
+        (
+            DependentState::Unscalable(Unscalable::NoReplicas),
+            Some("it has no spec.replicas"),
+        ),
+    ] {
+        stage.follow(state, 0);
+        assert_eq!(stage.refused(), refused.map(str::to_owned));
+    }
 }
 
 #[test]

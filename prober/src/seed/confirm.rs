@@ -1,5 +1,5 @@
-//! Reads again what a replica that does not lead protects by (D-85): its watches may have died without
-//! a sign.
+//! Reads again what a replica that does not lead protects by: its watches may have died without a
+//! sign.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const AT_ONCE: u32 = 1000;
 impl Seed {
     /// Reads the Cluster, the namespaces that can forbid it, and the Machines of a shoot from the
     /// API server; fails unless they let a standby protect it, and the Machines are `known`. Passes no
-    /// limiter, since it precedes protection.
+    /// limiter, since it precedes protection, whose permit bounds how many are made at once.
     pub(crate) async fn confirm(
         &self,
         config: &Config,
@@ -30,7 +30,6 @@ impl Seed {
         uid: &str,
         known: &BackedNodes,
     ) -> Result<(), String> {
-        let _permit = self.confirmations.acquire().await;
         let clusters = Api::<Cluster>::all(self.client.clone());
         let namespaces = Api::<PrunedNamespace>::all(self.client.clone());
         let (cluster, own, garden, machines) = tokio::try_join!(

@@ -138,6 +138,8 @@ fn settings_of_namespaces() {
     tell(1, &[
         ("a pause on garden stops every write, unless the shoot's namespace says otherwise",
          r#"pause garden true; hands off; prober; probes 3; cut; metric dwd_leases{state="expired"} 3; probes 2; written; hands on; pause shoot--soak--000 false; all held; pause shoot--soak--000 -; hands off; metric dwd_paused_shoots 1; heal; metric dwd_leases{state="expired"} 0; probes 2; all held; hands on; pause garden -; all up"#),
+        ("a pause that comes during a scale-down cancels it",
+         r#"prober; probes 3; seed patch deployments: 500; cut; store held; pause shoot--soak--000 true; hands off; metric dwd_cancelled_scalings_total{direction="down"} 1; over; pause shoot--soak--000 -; hands on; all held"#),
         ("a value that cannot be read is reported, and what garden sets holds",
          "pause garden true; pause shoot--soak--000 not for now; hands off; others kcm held; prober; log not for now; probes 4; kcm held; written; metric dwd_paused_shoots 1; hands on; pause shoot--soak--000 0; all up"),
     ]);
@@ -153,6 +155,8 @@ fn owner_record_decides_over_all_writing() {
          r#"owned tolerance: 2s; owner here; prober; page /ownership/shoot--soak--000 200 says; probes 3; owner-asked 1; owner nobody; metric dwd_owner_checks_total{result="server"} 1; 1 s; page /ownership/shoot--soak--000 200; page /ownership/shoot--soak--000 503 unresolved; hands off; event OwnerUnresolved cannot be resolved; cut; owner-asked 8; written; hands on; owner here; all held"#),
         ("one that changes its mind each second costs no protection afterwards",
          r#"owned tolerance: 1h; owner here; prober; probes 3; owner there; owner-asked 1; owner here; owner-asked 1; owner there; owner-asked 1; owner here; owner-asked 1; metric dwd_owner_shoots{standing="elsewhere"} 0; owner there; owner-asked 2; owner here; owner-asked 2; owner there; owner-asked 2; owner here; owner-asked 2; metric dwd_owner_shoots{standing="ours"} 1; probes 2; cut; all held; heal; all up"#),
+        ("one that is taken over with onLoss: passivate is taken to 0 without being probed",
+         r#"owned tolerance: 1h, onLoss: passivate; owner here; prober; probes 3; owner there; kcm held; mcm held; ca held; store held; page / 200 the prober does not probe it, and takes its controllers to 0; metric dwd_verdicts -; metric dwd_owner_shoots{standing="elsewhere"} 1; owner here; all up; metric dwd_probes_ended_while_held_down_total 0; found WrongScaleDowns"#),
         ("a shoot that is ours again in mid-outage is protected once its nodes were watched, as at a start",
          r#"owned tolerance: 1h; owner here; prober; probes 3; owner there; page /ownership/shoot--soak--000 503; hands off; cut; 60 s; written; hands on; owner here; page /ownership/shoot--soak--000 200; 1 s; written; all held"#),
         ("a write under way when it turns is given up, and the next ones are not made",

@@ -64,6 +64,11 @@ thread_local! {
 }
 
 impl Reason {
+    /// True if it is not for this replica to write, whatever the probes say.
+    pub(super) const fn forbids(self) -> bool {
+        matches!(self, Self::NotOurs | Self::NotOwned | Self::Paused)
+    }
+
     /// True but for one that a test has switched off.
     fn counts(self) -> bool {
         #[cfg(test)]

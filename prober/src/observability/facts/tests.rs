@@ -16,7 +16,7 @@ const WELL: &str = r#"{
 
 /// What is otherwise, how urgent that is, and the note on it.
 #[rustfmt::skip]
-const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
+const CONCERNS: [(&str, &str, Option<Tone>, &str); 19] = [
     ("scale_up", "scale_up_held_down", None, ""),
     (r#""probed", "probe""#, r#""hibernated", "no probe""#, None, ""),
     (r#""default""#, r#""namespace""#, None, "pause false (namespace)"),
@@ -32,7 +32,9 @@ const CONCERNS: [(&str, &str, Option<Tone>, &str); 17] = [
     (r#""overdue": false"#, r#""overdue": false, "failure": {"stage": "leases", "category": "timeout", "message": "no answer", "failedProbes": 2, "since": "2026-01-02T03:00:00Z"}"#, Some(Tone::Warn), "probes fail (timeout at leases), so nothing is concluded: no answer, 2 in a row since 2026-01-02 03:00:00 UTC"),
     (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due for 1m 0s"),
     (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober neither probes nor writes it"),
+    (r#""probed", "probe""#, r#""probed", "decree": "scale_down", "owner": {"standing": "elsewhere"}, "no probe""#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober does not probe it, and takes its controllers to 0"),
     (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Bad), "being restored"),
+    (r#""running", "replicas": 2"#, r#""held_down", "replicas": 2"#, Some(Tone::Warn), "Deployment/d at 2, 2 ready: runs, and still carries the marker of a protection: the next healthy probe removes it"),
     ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d at 2, 2 ready: not protected"),
 ];
 
@@ -56,9 +58,21 @@ fn what_needs_attention_is_said_once() {
     }
 }
 
+#[test]
+fn nothing_comes_back_without_a_probe() {
+    let mut shoot = shoot(
+        r#""running", "replicas": 2"#,
+        r#""held_down", "replicas": 0"#,
+    );
+    shoot.probe = None;
+    let facts = shoot.facts();
+    let expected = "Deployment/d at 0, 2 ready: held down by the watchdog; it stays so while the shoot is not probed";
+    assert_eq!(facts.last().map(|fact| &*fact.text), Some(expected));
+}
+
 /// A dependent in other words, and what is said of it.
 #[rustfmt::skip]
-const DEPENDENTS: [(&str, &str); 9] = [
+const DEPENDENTS: [(&str, &str); 11] = [
     (r#""condition": "running", "replicas": 2, "ready": 1"#, "Deployment/d at 2, 1 ready: runs"),
     (r#""condition": "running", "wouldBecome": 0"#, "Deployment/d: runs; without the dry run it would be scaled to 0"),
     (r#""condition": "held_down", "replicas": 0, "ready": 0, "remembered": "2", "since": "2026-01-02T03:00:00Z""#, "Deployment/d at 0, 0 ready: held down by the watchdog; it comes back with 2 replicas (since 2026-01-02 03:00:00 UTC or longer)"),
@@ -66,7 +80,9 @@ const DEPENDENTS: [(&str, &str); 9] = [
     (r#""condition": "held_down", "replicas": 0, "remembered": "2", "waits": {"for": "paused", "reason": "the pause to be lifted", "until": "2026-01-02T03:00:00Z"}"#, "Deployment/d: held down by the watchdog; it comes back with 2 replicas; its write waits for the pause to be lifted, until 2026-01-02 03:00:00 UTC"),
     (r#""condition": "held_down", "replicas": 2"#, "Deployment/d: runs, and still carries the marker of a protection: the next healthy probe removes it"),
     (r#""condition": "at_zero", "remembered": "2""#, "Deployment/d: scaled to 0 not by the watchdog: a healthy probe brings it back"),
-    (r#""condition": "unscalable", "notScaled": "no such kind""#, "Deployment/d: it is not protected; it could not be scaled: no such kind"),
+    (r#""condition": "running", "refused": "no""#, "Deployment/d: runs; in an outage it would be refused: no"),
+    (r#""condition": "missing", "refused": "not found""#, "Deployment/d: it does not exist, though it must: a restore waits for it, for its timeout at most, before those of later levels"),
+    (r#""condition": "unscalable", "notScaled": "no such kind", "refused": "no such kind""#, "Deployment/d: it is not protected; it could not be scaled: no such kind"),
     (r#""condition": "colourful""#, "Deployment/d: it could not be read"),
 ];
 
@@ -96,9 +112,15 @@ fn it_is_said_when_nodes_are_marked_unknown() {
         probe.expect("a probe").verdict = Verdict::ScaleDown;
         let said = |shoot: &ShootView| shoot.facts().iter().any(|fact| fact.text == expected);
         assert!(said(&shoot), "{expected}");
-        // Nobody marks them while it is held down.
-        shoot.dependents[0].resource.name = MARKS_NODES.to_owned();
-        shoot.dependents[0].condition = Condition::HeldDown;
+        // Nobody marks them while it is held down, and not only marked so.
+        let manager = &mut shoot.dependents[0];
+        manager.resource.name = MARKS_NODES.to_owned();
+        manager.condition = Condition::HeldDown;
+        assert!(said(&shoot), "{expected}");
+        let marked = "not protected, though it carries the marker of a protection";
+        let mut notes = shoot.notes().into_iter();
+        assert!(notes.any(|fact| fact.text.ends_with(marked)));
+        shoot.dependents[0].replicas = Some(0);
         assert!(!said(&shoot), "{expected}");
     }
 }

@@ -1,14 +1,17 @@
+use std::io::{BufRead, BufReader, pipe};
 use std::sync::Arc;
 
 use common::events::Events;
+use common::logging::{LevelFilter, layer};
 use common::metrics::Registry;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use parking_lot::Mutex;
 use prober_core::replicas::{Marks, Observed, Write};
-use prober_core::shoot::{Shoot, Start};
+use prober_core::shoot::{Action, Input, Shoot, Start};
 use serde_json::Value;
 use tower::{BoxError, service_fn};
+use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
 use crate::gardener::SeedRef;
@@ -21,14 +24,18 @@ const NAMESPACE: &str = "shoot--a--b";
 /// The only dependent.
 const D: DependentId = DependentId(0);
 
-fn context(shared: Shared) -> ShootContext {
-    let cluster = ClusterState {
+fn cluster() -> ClusterState {
+    ClusterState {
         uid: "uid".to_owned(),
         seed: SeedRef::default(),
         shoot: None,
         lifecycle: None,
         settings: Default::default(),
-    };
+    }
+}
+
+fn context(shared: Shared) -> ShootContext {
+    let cluster = cluster();
     let config = Arc::clone(&shared.config.borrow());
     let start = Start {
         eligible: at(0.0),
@@ -44,6 +51,7 @@ fn context(shared: Shared) -> ShootContext {
         shared,
         config,
         shoot,
+        decree: None,
         probe_began: at(0.0),
     }
 }
@@ -100,6 +108,7 @@ async fn each_report_has_its_counter_and_its_event() {
         NAMESPACE,
         &context.config,
         at(0.0),
+        None,
     );
     let (up, down) = (Direction::Up, Direction::Down);
     let not_owned = |direction| Report::Waits(D, direction, Waits::new(Reason::NotOwned));
@@ -163,4 +172,69 @@ async fn each_report_has_its_counter_and_its_event() {
         said,
         expected.map(|(reason, kind)| (reason.to_owned(), kind.to_owned()))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn decree_is_neither_probe_nor_outage() {
+    for (decree, counted) in [(None, true), (Some(Verdict::ScaleDown), false)] {
+        let (mut registry, cluster) = (Registry::default(), cluster());
+        let shared = Shared {
+            metrics: Metrics::register(&mut registry),
+            ..shared(CONFIG)
+        };
+        let statuses = shared.statuses.clone();
+        registry.register_collector(Box::new(statuses.clone()));
+        statuses.set_cluster(NAMESPACE, Some(&cluster));
+        let mut context = ShootContext {
+            decree,
+            ..context(shared.clone())
+        };
+        let config = Arc::clone(&context.config);
+        let mut reporter = Reporter::new(&statuses, NAMESPACE, &config, at(0.0), decree);
+        let env = shared.environment(NAMESPACE, &config, &cluster, None);
+        let input = Input::Decreed(Verdict::ScaleDown);
+        for action in context.shoot.input(input, &env, at(0.0)) {
+            if let Action::Report(report) = action {
+                reporter.report(&context, report);
+            }
+        }
+        reporter.updated(&context);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).expect("metrics");
+        for series in [
+            "dwd_probes_total{",
+            "dwd_probe_duration_seconds_count 1",
+            "dwd_verdicts{",
+        ] {
+            assert_eq!(text.contains(series), counted, "{series}: {text}");
+        }
+        assert_eq!(reporter.outage.is_some(), counted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_of_rehearsals_mends_nothing() {
+    let (logged, writer) = pipe().unwrap();
+    let log = tracing_subscriber::registry().with(layer(LevelFilter::INFO, Arc::new(writer)));
+    let log = tracing::subscriber::set_default(log);
+    let context = context(shared(CONFIG));
+    let statuses = &context.shared.statuses;
+    statuses.set_cluster(NAMESPACE, Some(&cluster()));
+    let reporter = Reporter::new(statuses, NAMESPACE, &context.config, at(0.0), None);
+    let refused = || Some(BTreeMap::from([(D, "no".to_owned())]));
+    for rehearsed in [refused(), None, refused(), Some(BTreeMap::new())] {
+        reporter.rehearsed(&context, rehearsed);
+    }
+    drop(log);
+    let lines = BufReader::new(logged).lines().map_while(Result::ok);
+    let said = lines.map(|line| {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        line["message"].as_str().unwrap().to_owned()
+    });
+    let expected = [
+        "protection would be refused in an outage",
+        "protection would be refused in an outage",
+        "protection is not known to be refused any more",
+    ];
+    assert_eq!(said.collect::<Vec<_>>(), expected);
 }

@@ -32,7 +32,7 @@ async fn what_needs_attention_comes_first_and_then_by_name() {
         let cluster = cluster(lifecycle);
         shared.statuses.set_cluster(namespace, Some(&cluster));
     }
-    let handle = shared.statuses.register("c", &config, at(0.0));
+    let handle = shared.statuses.register("c", &config, at(0.0), None);
     tokio::time::advance(Duration::from_secs(40)).await;
     let status = || ProberStatus::new(&shared.statuses, &shared.seed, &config, false);
     let shown = || {
@@ -61,7 +61,9 @@ async fn a_shoot_that_is_not_probed_is_never_overdue() {
     let mut handles = Vec::new();
     for (namespace, first) in [("late", 0.0), ("later", -5.0), ("in time", 1.0)] {
         shared.statuses.set_cluster(namespace, Some(&cluster));
-        let handle = shared.statuses.register(namespace, &config, at(first));
+        let handle = shared
+            .statuses
+            .register(namespace, &config, at(first), None);
         handles.push(handle);
     }
     tokio::time::advance(Duration::from_secs(31)).await;
@@ -78,7 +80,7 @@ async fn a_shoot_that_is_not_probed_is_never_overdue() {
 async fn the_last_outages_are_kept_and_those_of_a_later_version_can_be_read() {
     let shared = shared(CONFIG);
     let config = Arc::clone(&shared.config.borrow());
-    let handle = shared.statuses.register("loud", &config, at(0.0));
+    let handle = shared.statuses.register("loud", &config, at(0.0), None);
     for second in 0..30 {
         let record = serde_json::json!({
             "namespace": "loud", "began": "2026-01-02T00:00:00Z", "ended": format!("2026-01-02T00:01:{second:02}Z"),

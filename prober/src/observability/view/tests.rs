@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use prober_core::replicas::{Marks, Observed, Unscalable};
+use prober_core::replicas::{Marks, Observed};
 use serde_json::Value;
 
 use super::*;
@@ -51,13 +51,15 @@ fn a_dependent_is_shown_as_the_seed_shows_it() {
             ..Observed::default()
         }))
     };
-    let unscalable = DependentState::Unscalable(Unscalable::NoReplicas);
+    let [no_kind, no_replicas] =
+        [Unscalable::NoSuchKind, Unscalable::NoReplicas].map(DependentState::Unscalable);
     let rows = [
         (false, DependentState::Unknown, Condition::Unknown),
         (false, DependentState::Absent, Condition::Missing),
         (true, DependentState::Absent, Condition::Absent),
-        (false, unscalable.clone(), Condition::Unscalable),
-        (true, unscalable, Condition::Absent),
+        (false, no_kind.clone(), Condition::Unscalable),
+        (true, no_kind, Condition::Absent),
+        (true, no_replicas, Condition::Unscalable),
         (false, observed(2, "", false, false), Condition::Running),
         (false, observed(0, "2", true, false), Condition::HeldDown),
         (false, observed(0, "2", false, false), Condition::AtZero),
@@ -81,7 +83,7 @@ fn a_dependent_is_shown_as_the_seed_shows_it() {
 const WHOLE: &str = r#"{
     "namespace": "n", "state": "unreadable", "unreadable": "odd", "machines": 1, "paused": true,
     "settings": [{"setting": "pause", "value": "true", "from": "garden"}],
-    "owner": {"standing": "elsewhere", "name": "n.example.org", "ours": "here", "elsewhere": "there", "category": "timeout"},
+    "decree": "scale_down", "owner": {"standing": "elsewhere", "name": "n.example.org", "ours": "here", "elsewhere": "there", "category": "timeout"},
     "dependents": [{
         "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "condition": "held_down", "replicas": 0, "ready": 0,
         "remembered": "1", "since": "2026-01-02T03:00:00Z", "notScaled": "denied", "wouldBecome": 0,

@@ -36,6 +36,20 @@ fn pause_or_move_ends_a_scaling() {
 }
 
 #[test]
+fn what_is_forbidden_is_no_scaling() {
+    for (change, scaling) in [
+        ("", Some(Direction::Down)),
+        ("paused", None),
+        ("elsewhere", None),
+        ("owner unknown", None),
+    ] {
+        let mut timeline = begin("outage, permits held");
+        timeline.then(&format!("1 {change}; 2"));
+        assert_eq!(timeline.shoot.scaling(), scaling, "{change}");
+    }
+}
+
+#[test]
 fn dry_run_says_each_write_once() {
     tell(
         "
