@@ -29,7 +29,7 @@ use self::allowed::{check_paused, shoots};
 use crate::ask::{REQUEST_TIMEOUT, connect, within};
 use crate::commands::RestoreArgs;
 use crate::config;
-use crate::output::{plain, print, with_causes};
+use crate::output::{complain, plain, print, with_causes};
 
 /// So many shoots are restored side by side: one whose controllers do not become ready takes all of
 /// their delays.
@@ -192,8 +192,4 @@ fn is_conflict(error: &anyhow::Error) -> bool {
 /// Writes a line at once. Whoever does not listen any more keeps no shoot from being restored.
 fn say(line: &str) {
     let _ = print(&(plain(line) + "\n"));
-}
-
-fn complain(line: &str) {
-    eprintln!("error: {}", plain(line));
 }
