@@ -25,7 +25,7 @@ use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_up};
 use prober_core::verdict::Scope;
 use tokio::time::{sleep, timeout};
 
-use self::allowed::{check_paused, shoots};
+use self::allowed::{check_paused, held_down, refused};
 use crate::ask::{REQUEST_TIMEOUT, connect, within};
 use crate::commands::RestoreArgs;
 use crate::config;
@@ -43,24 +43,24 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 struct Restore {
     client: Client,
     config: Config,
-    /// True if it is written.
-    yes: bool,
+    args: RestoreArgs,
 }
 
 pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     let client = connect(&args.seed).await?;
     let shoots = match &args.namespace {
         Some(namespace) if args.force => vec![(namespace.clone(), None)],
-        namespace => shoots(&args.seed, namespace.as_deref()).await?,
+        Some(namespace) => vec![(namespace.clone(), refused(&args.seed, namespace).await?)],
+        None => held_down(&args.seed).await?,
     };
     let restore = Restore {
         config: config::find(&client, &args)
             .await
             .context("no config, which --config-file may name")?,
         client,
-        yes: args.yes,
+        args,
     };
-    if args.force {
+    if restore.args.force {
         for (namespace, _) in &shoots {
             check_paused(&restore.client, &restore.config, namespace).await?;
         }
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     ensure!(failed == 0, "{failed} of {count} shoots are not restored");
     if count == 0 {
         say("Nothing is held down.");
-    } else if !args.yes {
+    } else if !restore.args.yes {
         say("Nothing is written; --yes does it.");
     }
     Ok(())
@@ -81,8 +81,13 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
 
 impl Restore {
     /// Restores a shoot; false if it is refused, or not all of it is restored.
-    async fn shoot(&self, namespace: String, refused: Option<String>) -> bool {
-        if let Some(reason) = refused {
+    async fn shoot(&self, namespace: String, mut refusal: Option<String>) -> bool {
+        if self.args.all && self.args.yes {
+            // What the prober said of all may be long ago.
+            let now = refused(&self.args.seed, &namespace).await;
+            refusal = now.unwrap_or_else(|error| Some(with_causes(error.as_ref())));
+        }
+        if let Some(reason) = refusal {
             complain(&format!(
                 "{namespace}: {reason}; --force restores it all the same, while it is paused"
             ));
@@ -129,7 +134,7 @@ impl Restore {
                 sleep(POLL_INTERVAL).await;
             }
         };
-        if self.yes && timeout(READY_TIMEOUT, ready).await.is_err() {
+        if self.args.yes && timeout(READY_TIMEOUT, ready).await.is_err() {
             say(&format!("{name} is not ready yet"));
         }
         true
@@ -143,7 +148,7 @@ impl Restore {
     ) -> anyhow::Result<Option<PlannedWrite>> {
         let name = &dependent.resource.name;
         let change = decide(objects, name).await?;
-        if !self.yes || change.is_none() {
+        if !self.args.yes || change.is_none() {
             return Ok(change);
         }
         sleep(dependent.scale_up.initial_delay).await;

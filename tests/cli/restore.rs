@@ -8,6 +8,7 @@ use api_server::{Fault, Record, When};
 use testbed::gardener::{CA, KCM, MCM, PAUSE};
 use testbed::kubelets::READY_AFTER;
 use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{
     DEPLOYMENTS, ONE, ORDER, PAUSED, TWO, World, holds, stderr, stdout, text, until_holds,
@@ -105,6 +106,27 @@ async fn all_that_is_held_down_comes_back_but_where_the_prober_does_not_say_up()
     until_holds(&[lines([": 0 -> 2", ": 0 -> 3", ": 0 -> 4"])], restored).await;
     let nothing = async || stdout(&world.run("restore --all").await);
     until_holds(&["Nothing is held down.\n"], nothing).await;
+}
+
+#[tokio::test]
+async fn a_shoot_is_asked_about_again_when_its_turn_comes() {
+    let world = held(&[ONE]).await;
+    let (faults, reached) = (world.seed.faults(), CancellationToken::new());
+    let read = When::verb("get", "configmaps");
+    let read = faults.add(read, Fault::Hold(reached.clone()));
+    let hibernates = async {
+        faults.met(read, 1).await;
+        world.patch(CLUSTERS, "", ONE, HIBERNATED);
+        let status = async || world.page("prober-a", "/statusz.json").await;
+        until_holds(&["\"state\":\"hibernated\""], status).await;
+        reached.cancel();
+    };
+    let (told, ()) = tokio::join!(world.refused("restore --all --yes"), hibernates);
+    holds(
+        &told,
+        &["the prober does not probe it: hibernated: it hibernates"],
+    );
+    assert_now(&world, &[], HELD);
 }
 
 #[tokio::test]
