@@ -8,7 +8,6 @@
 
 mod allowed;
 
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +45,15 @@ struct Restore {
     args: RestoreArgs,
 }
 
+/// What has come of a dependent, or worst of all of a shoot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Unchanged,
+    /// Written, if `--yes` says so.
+    Changed,
+    Failed,
+}
+
 pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     let client = connect(&args.seed).await?;
     let shoots = match &args.namespace {
@@ -66,22 +74,25 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
         }
     }
     let count = shoots.len();
-    let restored = stream::iter(shoots)
+    let outcomes: Vec<_> = stream::iter(shoots)
         .map(|(namespace, refused)| restore.shoot(namespace, refused))
-        .buffer_unordered(AT_ONCE);
-    let failed = restored.filter(|restored| ready(!restored)).count().await;
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let failed = outcomes.iter().filter(|one| **one == Outcome::Failed);
+    let failed = failed.count();
     ensure!(failed == 0, "{failed} of {count} shoots are not restored");
     if count == 0 {
         say("Nothing is held down.");
-    } else if !restore.args.yes {
+    } else if !restore.args.yes && outcomes.contains(&Outcome::Changed) {
         say("Nothing is written; --yes does it.");
     }
     Ok(())
 }
 
 impl Restore {
-    /// Restores a shoot; false if it is refused, or not all of it is restored.
-    async fn shoot(&self, namespace: String, mut refusal: Option<String>) -> bool {
+    /// Restores a shoot; fails if it is refused, or not all of it is restored.
+    async fn shoot(&self, namespace: String, mut refusal: Option<String>) -> Outcome {
         if self.args.all && self.args.yes {
             // What the prober said of all may be long ago.
             let now = refused(&self.args.seed, &namespace).await;
@@ -91,23 +102,24 @@ impl Restore {
             complain(&format!(
                 "{namespace}: {reason}; --force restores it all the same, while it is paused"
             ));
-            return false;
+            return Outcome::Failed;
         }
         let level = |dependent: &Dependent| dependent.scale_up.level;
         let mut dependents = self.config.dependents.clone();
         dependents.sort_by_key(level);
-        let mut is_restored = true;
+        let mut outcome = Outcome::Unchanged;
         for level in dependents.chunk_by(|one, other| level(one) == level(other)) {
             let level = level
                 .iter()
                 .map(|dependent| self.dependent(&namespace, dependent));
-            is_restored &= join_all(level).await.into_iter().all(|restored| restored);
+            let outcomes = join_all(level).await.into_iter();
+            outcome = outcomes.fold(outcome, Outcome::max);
         }
-        is_restored
+        outcome
     }
 
-    /// Restores a dependent and waits until it is ready; false if it cannot be restored.
-    async fn dependent(&self, namespace: &str, dependent: &Dependent) -> bool {
+    /// Restores a dependent and waits until it is ready.
+    async fn dependent(&self, namespace: &str, dependent: &Dependent) -> Outcome {
         let resource = &dependent.resource;
         let objects = Api::namespaced_with(self.client.clone(), namespace, &kind(resource));
         let name = format!("{namespace}: {resource}");
@@ -115,11 +127,11 @@ impl Restore {
             Ok(Some(change)) => change,
             Ok(None) => {
                 say(&format!("{name} is not held down"));
-                return true;
+                return Outcome::Unchanged;
             }
             Err(error) => {
                 complain(&format!("{name}: {}", with_causes(error.as_ref())));
-                return false;
+                return Outcome::Failed;
             }
         };
         let (before, after) = (change.base.replicas, change.replicas());
@@ -137,7 +149,7 @@ impl Restore {
         if self.args.yes && timeout(READY_TIMEOUT, ready).await.is_err() {
             say(&format!("{name} is not ready yet"));
         }
-        true
+        Outcome::Changed
     }
 
     /// Writes what brings a dependent back, after its delay. `None` if it is not held down.

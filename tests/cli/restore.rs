@@ -77,6 +77,7 @@ async fn it_shows_what_it_would_do_and_then_does_it_in_order_and_as_it_was() {
 
     let none = lines([" is not held down"; 3]);
     assert_eq!(world.text(YES).await, none);
+    assert_eq!(world.text("restore shoot--dev--one").await, none);
     // The rights of the manual are enough.
     let forbidden = world
         .asked()
@@ -174,6 +175,9 @@ async fn by_force_it_asks_nobody_and_wants_a_pause_to_stand() {
     world.patch("namespaces", "", ONE, &pause("false"));
     assert_eq!(world.refused(FORCE).await, format!("error: {unpaused}"));
     assert_now(&world, &[], HELD);
+    let missing = "error: the seed has no namespace shoot--dev--won\n";
+    let mistyped = world.refused("restore shoot--dev--won --force").await;
+    assert_eq!(mistyped, missing);
     world.patch("namespaces", "", ONE, "metadata: {annotations: null}");
     world.text(FORCE).await;
     assert_now(&world, &ORDER, BACK);

@@ -56,7 +56,8 @@ fn refusal(shoot: &ShootView) -> Option<String> {
     }
 }
 
-/// Fails unless a pause keeps the prober from scaling down again what comes back.
+/// Fails unless the namespace exists, and a pause keeps the prober from scaling down again what
+/// comes back.
 pub(super) async fn check_paused(
     client: &Client,
     config: &Config,
@@ -69,6 +70,7 @@ pub(super) async fn check_paused(
         anyhow::Ok(read.map(|read| Overrides::of(read.annotations())))
     };
     let (garden, own) = (overrides(GARDEN).await?, overrides(namespace).await?);
+    ensure!(own.is_some(), "the seed has no namespace {namespace}");
     let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
     ensure!(
         options.pause.value,
