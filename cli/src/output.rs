@@ -43,9 +43,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes why a command fails to stderr. Where stderr takes nothing, the exit code alone says it.
+/// Writes why a command fails to stderr.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr(), "error: {}", with_causes(error.as_ref()));
+    complain(&with_causes(error.as_ref()));
+}
+
+/// Writes what fails to stderr. Where stderr takes nothing, the exit code alone says it.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "error: {}", plain(line));
 }
 
 /// An error with its causes, for people.

@@ -8,7 +8,6 @@
 
 mod allowed;
 
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,11 +24,11 @@ use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_up};
 use prober_core::verdict::Scope;
 use tokio::time::{sleep, timeout};
 
-use self::allowed::{check_paused, shoots};
+use self::allowed::{check_paused, held_down, refused};
 use crate::ask::{REQUEST_TIMEOUT, connect, within};
 use crate::commands::RestoreArgs;
 use crate::config;
-use crate::output::{plain, print, with_causes};
+use crate::output::{complain, plain, print, with_causes};
 
 /// So many shoots are restored side by side: one whose controllers do not become ready takes all of
 /// their delays.
@@ -43,66 +42,84 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 struct Restore {
     client: Client,
     config: Config,
-    /// True if it is written.
-    yes: bool,
+    args: RestoreArgs,
+}
+
+/// What has come of a dependent, or worst of all of a shoot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Unchanged,
+    /// Written, if `--yes` says so.
+    Changed,
+    Failed,
 }
 
 pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     let client = connect(&args.seed).await?;
     let shoots = match &args.namespace {
         Some(namespace) if args.force => vec![(namespace.clone(), None)],
-        namespace => shoots(&args.seed, namespace.as_deref()).await?,
+        Some(namespace) => vec![(namespace.clone(), refused(&args.seed, namespace).await?)],
+        None => held_down(&args.seed).await?,
     };
     let restore = Restore {
         config: config::find(&client, &args)
             .await
             .context("no config, which --config-file may name")?,
         client,
-        yes: args.yes,
+        args,
     };
-    if args.force {
+    if restore.args.force {
         for (namespace, _) in &shoots {
             check_paused(&restore.client, &restore.config, namespace).await?;
         }
     }
     let count = shoots.len();
-    let restored = stream::iter(shoots)
+    let outcomes: Vec<_> = stream::iter(shoots)
         .map(|(namespace, refused)| restore.shoot(namespace, refused))
-        .buffer_unordered(AT_ONCE);
-    let failed = restored.filter(|restored| ready(!restored)).count().await;
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let failed = outcomes.iter().filter(|one| **one == Outcome::Failed);
+    let failed = failed.count();
     ensure!(failed == 0, "{failed} of {count} shoots are not restored");
     if count == 0 {
         say("Nothing is held down.");
-    } else if !args.yes {
+    } else if !restore.args.yes && outcomes.contains(&Outcome::Changed) {
         say("Nothing is written; --yes does it.");
     }
     Ok(())
 }
 
 impl Restore {
-    /// Restores a shoot; false if it is refused, or not all of it is restored.
-    async fn shoot(&self, namespace: String, refused: Option<String>) -> bool {
-        if let Some(reason) = refused {
+    /// Restores a shoot; fails if it is refused, or not all of it is restored.
+    async fn shoot(&self, namespace: String, mut refusal: Option<String>) -> Outcome {
+        if self.args.all && self.args.yes {
+            // What the prober said of all may be long ago.
+            let now = refused(&self.args.seed, &namespace).await;
+            refusal = now.unwrap_or_else(|error| Some(with_causes(error.as_ref())));
+        }
+        if let Some(reason) = refusal {
             complain(&format!(
                 "{namespace}: {reason}; --force restores it all the same, while it is paused"
             ));
-            return false;
+            return Outcome::Failed;
         }
         let level = |dependent: &Dependent| dependent.scale_up.level;
         let mut dependents = self.config.dependents.clone();
         dependents.sort_by_key(level);
-        let mut is_restored = true;
+        let mut outcome = Outcome::Unchanged;
         for level in dependents.chunk_by(|one, other| level(one) == level(other)) {
             let level = level
                 .iter()
                 .map(|dependent| self.dependent(&namespace, dependent));
-            is_restored &= join_all(level).await.into_iter().all(|restored| restored);
+            let outcomes = join_all(level).await.into_iter();
+            outcome = outcomes.fold(outcome, Outcome::max);
         }
-        is_restored
+        outcome
     }
 
-    /// Restores a dependent and waits until it is ready; false if it cannot be restored.
-    async fn dependent(&self, namespace: &str, dependent: &Dependent) -> bool {
+    /// Restores a dependent and waits until it is ready.
+    async fn dependent(&self, namespace: &str, dependent: &Dependent) -> Outcome {
         let resource = &dependent.resource;
         let objects = Api::namespaced_with(self.client.clone(), namespace, &kind(resource));
         let name = format!("{namespace}: {resource}");
@@ -110,11 +127,11 @@ impl Restore {
             Ok(Some(change)) => change,
             Ok(None) => {
                 say(&format!("{name} is not held down"));
-                return true;
+                return Outcome::Unchanged;
             }
             Err(error) => {
                 complain(&format!("{name}: {}", with_causes(error.as_ref())));
-                return false;
+                return Outcome::Failed;
             }
         };
         let (before, after) = (change.base.replicas, change.replicas());
@@ -129,10 +146,10 @@ impl Restore {
                 sleep(POLL_INTERVAL).await;
             }
         };
-        if self.yes && timeout(READY_TIMEOUT, ready).await.is_err() {
+        if self.args.yes && timeout(READY_TIMEOUT, ready).await.is_err() {
             say(&format!("{name} is not ready yet"));
         }
-        true
+        Outcome::Changed
     }
 
     /// Writes what brings a dependent back, after its delay. `None` if it is not held down.
@@ -143,7 +160,7 @@ impl Restore {
     ) -> anyhow::Result<Option<PlannedWrite>> {
         let name = &dependent.resource.name;
         let change = decide(objects, name).await?;
-        if !self.yes || change.is_none() {
+        if !self.args.yes || change.is_none() {
             return Ok(change);
         }
         sleep(dependent.scale_up.initial_delay).await;
@@ -192,8 +209,4 @@ fn is_conflict(error: &anyhow::Error) -> bool {
 /// Writes a line at once. Whoever does not listen any more keeps no shoot from being restored.
 fn say(line: &str) {
     let _ = print(&(plain(line) + "\n"));
-}
-
-fn complain(line: &str) {
-    eprintln!("error: {}", plain(line));
 }

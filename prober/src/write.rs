@@ -23,7 +23,7 @@ use prober_core::replicas::{
 use prober_core::shoot::Order;
 use prober_core::verdict::BackedNodes;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, RwLock, Semaphore};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::rehearsal::Outcome;
@@ -31,7 +31,9 @@ use crate::seed::Seed;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
-/// Time for which what the seed's API server has confirmed counts.
+/// So many, since one that a webhook holds up is not to hold up all of a seed.
+const REHEARSALS_IN_FLIGHT: usize = 8;
+/// Time for which what the seed's API server has confirmed counts (D-85).
 const CONFIRMED_FOR: Duration = Duration::from_secs(10);
 /// Time for a rehearsal: a webhook has 10 s unless it says otherwise, and its API server answers
 /// after that.
@@ -76,8 +78,10 @@ pub struct Writer {
     /// Shared by the restores that wait for the limiter.
     restores: RwLock<()>,
     protective: Arc<Semaphore>,
-    /// Held by the rehearsal that is under way.
+    /// Held by the rehearsal that waits for the limiter.
     rehearsal: AsyncMutex<()>,
+    /// Bounds the rehearsals that are to be answered or wait for the limiter.
+    rehearsals: Semaphore,
     election: Election,
     suspend_detector: SuspendDetector,
 }
@@ -121,6 +125,7 @@ impl Writer {
             restores: RwLock::default(),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
             rehearsal: AsyncMutex::default(),
+            rehearsals: Semaphore::new(REHEARSALS_IN_FLIGHT),
             election,
             suspend_detector,
         }
@@ -155,19 +160,27 @@ impl Writer {
             .inspect_err(|error| tracing::debug!(%resource, category = error.into_str(), %error, "write failed"))
     }
 
-    /// Sends a patch as a dry run, through the limiter of restores and after all that wait for it.
-    /// Rehearsals of all shoots follow each other so slowly that they use up no burst.
+    /// Waits until a rehearsal may be sent: by the limiter of restores, and after all that wait for
+    /// it. Rehearsals of all shoots follow each other so slowly that they use up no burst. What it
+    /// returns is to be kept until the rehearsal is answered.
+    async fn rehearsal_permit(&self) -> Option<SemaphorePermit<'_>> {
+        let permit = self.rehearsals.acquire().await.ok();
+        let _turn = self.rehearsal.lock().await;
+        sleep(self.period).await;
+        while self.restores.try_write().is_err() || self.limiter.check().is_err() {
+            sleep(self.period).await;
+        }
+        permit
+    }
+
+    /// Sends a patch as a dry run.
     pub(crate) async fn rehearse(
         &self,
         namespace: &str,
         resource: &ResourceRef,
         change: &PlannedWrite,
     ) -> Outcome {
-        let _turn = self.rehearsal.lock().await;
-        sleep(self.period).await;
-        while self.restores.try_write().is_err() || self.limiter.check().is_err() {
-            sleep(self.period).await;
-        }
+        let _permit = self.rehearsal_permit().await;
         let Some(view) = self.seed.dependent(resource) else {
             return Outcome::Unanswered;
         };
@@ -334,6 +347,21 @@ mod tests {
         };
         // 20 are beyond the burst, and one rehearsal was before them.
         assert!((4.0..4.3).contains(&took), "{took}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_rehearsal_without_an_answer_holds_up_no_other() {
+        let (writer, began) = (writer(5.0, 10), Instant::now());
+        let mut unanswered = Vec::new();
+        for _ in 0..REHEARSALS_IN_FLIGHT {
+            unanswered.push(writer.rehearsal_permit().await);
+        }
+        let took = began.elapsed().as_secs_f64();
+        assert!((1.6..1.7).contains(&took), "{took}");
+        let one_more = || timeout(Duration::from_secs(60), writer.rehearsal_permit());
+        assert!(one_more().await.is_err());
+        unanswered.pop();
+        assert!(one_more().await.is_ok());
     }
 
     #[derive(Debug, thiserror::Error)]

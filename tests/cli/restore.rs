@@ -1,10 +1,14 @@
 //! `restore`: by what the running prober says, or with `--force` while a pause stands.
 
+use std::fs::File;
+use std::process::Stdio;
 use std::time::Duration;
 
 use api_server::{Fault, Record, When};
 use testbed::gardener::{CA, KCM, MCM, PAUSE};
 use testbed::kubelets::READY_AFTER;
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{
     DEPLOYMENTS, ONE, ORDER, PAUSED, TWO, World, holds, stderr, stdout, text, until_holds,
@@ -13,6 +17,8 @@ use crate::world::{
 const HELD: &str = "0 from 2, 0 from 3, 0 from 4";
 const BACK: &str = "2, 3, 4";
 const YES: &str = "restore shoot--dev--one --yes";
+const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
+const HIBERNATED: &str = "spec: {shoot: {spec: {hibernation: {enabled: true}}}}";
 const FORCE: &str = "restore shoot--dev--one --force --yes";
 
 /// Fails unless so much was written in a shoot, and its Deployments are so.
@@ -71,6 +77,7 @@ async fn it_shows_what_it_would_do_and_then_does_it_in_order_and_as_it_was() {
 
     let none = lines([" is not held down"; 3]);
     assert_eq!(world.text(YES).await, none);
+    assert_eq!(world.text("restore shoot--dev--one").await, none);
     // The rights of the manual are enough.
     let forbidden = world
         .asked()
@@ -103,6 +110,27 @@ async fn all_that_is_held_down_comes_back_but_where_the_prober_does_not_say_up()
 }
 
 #[tokio::test]
+async fn a_shoot_is_asked_about_again_when_its_turn_comes() {
+    let world = held(&[ONE]).await;
+    let (faults, reached) = (world.seed.faults(), CancellationToken::new());
+    let read = When::verb("get", "configmaps");
+    let read = faults.add(read, Fault::Hold(reached.clone()));
+    let hibernates = async {
+        faults.met(read, 1).await;
+        world.patch(CLUSTERS, "", ONE, HIBERNATED);
+        let status = async || world.page("prober-a", "/statusz.json").await;
+        until_holds(&["\"state\":\"hibernated\""], status).await;
+        reached.cancel();
+    };
+    let (told, ()) = tokio::join!(world.refused("restore --all --yes"), hibernates);
+    holds(
+        &told,
+        &["the prober does not probe it: hibernated: it hibernates"],
+    );
+    assert_now(&world, &[], HELD);
+}
+
+#[tokio::test]
 async fn what_the_prober_cannot_read_may_be_held_down() {
     let mut world = World::new(&[ONE]).await;
     let unread = |record: &Record| {
@@ -120,7 +148,7 @@ async fn what_the_prober_cannot_read_may_be_held_down() {
 #[tokio::test]
 async fn without_the_seeds_shoots_all_is_refused() {
     let mut world = World::new(&[ONE]).await;
-    let clusters = When::verb("list", "clusters.extensions.gardener.cloud");
+    let clusters = When::verb("list", CLUSTERS);
     world.seed.faults().add(clusters, Fault::status(403));
     world.join("prober-a").await;
     let told = world.refused("restore --all --yes").await;
@@ -147,6 +175,9 @@ async fn by_force_it_asks_nobody_and_wants_a_pause_to_stand() {
     world.patch("namespaces", "", ONE, &pause("false"));
     assert_eq!(world.refused(FORCE).await, format!("error: {unpaused}"));
     assert_now(&world, &[], HELD);
+    let missing = "error: the seed has no namespace shoot--dev--won\n";
+    let mistyped = world.refused("restore shoot--dev--won --force").await;
+    assert_eq!(mistyped, missing);
     world.patch("namespaces", "", ONE, "metadata: {annotations: null}");
     world.text(FORCE).await;
     assert_now(&world, &ORDER, BACK);
@@ -171,8 +202,7 @@ async fn a_shoot_that_is_not_probed_comes_back_only_when_it_is_named_and_forced(
     let world = held(&[ONE]).await;
     // Not the watchdog's doing.
     world.patch(DEPLOYMENTS, ONE, CA, "metadata: {annotations: null}");
-    let hibernated = "spec: {shoot: {spec: {hibernation: {enabled: true}}}}";
-    world.patch("clusters.extensions.gardener.cloud", "", ONE, hibernated);
+    world.patch(CLUSTERS, "", ONE, HIBERNATED);
     for words in ["shoot--dev--one --yes", "--all --yes"] {
         let why = "the prober does not probe it: hibernated: it hibernates or is about to";
         until_refused(&world, words, why).await;
@@ -191,6 +221,20 @@ async fn what_fails_is_said_in_the_api_servers_words_and_the_rest_goes_on() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let told = format!("error: {ONE}: Deployment/{MCM}: ");
     holds(&stderr(&output), &[&*told, "scripted fault"]);
+    assert_eq!(world.replicas(ONE), "2, 0 from 3, 4");
+    // Where nobody can be told, too.
+    world.hold_down(ONE);
+    let full = File::options().write(true).open("/dev/full");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
+    command.env_clear().args(YES.split(' '));
+    command
+        .arg("--kubeconfig")
+        .arg(world.files.path().join("operator"));
+    command
+        .stdout(Stdio::null())
+        .stderr(full.expect("a device"));
+    let status = command.status().await.expect("the binary runs");
+    assert_eq!(status.code(), Some(1));
     assert_eq!(world.replicas(ONE), "2, 0 from 3, 4");
     // Somebody else is faster, and then always.
     faults.clear();

@@ -49,7 +49,8 @@ fn is_valid(
     }: Requirement,
 ) -> bool {
     let takes_none = matches!(operator, Operator::Exists | Operator::DoesNotExist);
-    is_label_key(&key)
+    operator != Operator::Missing
+        && is_label_key(&key)
         && values.is_empty() == takes_none
         && values.iter().all(|value| is_label_value(value))
 }

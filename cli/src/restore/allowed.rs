@@ -10,23 +10,23 @@ use prober_core::options::{GARDEN, Overrides, PAUSE, ResolvedOptions};
 use crate::ask::{REQUEST_TIMEOUT, ask, within};
 use crate::commands::SeedArgs;
 
-/// The shoot of this name, or all in which something is held down, or may be, by what the prober
-/// says. Each with the reason why it is not to be restored.
-pub(super) async fn shoots(
-    args: &SeedArgs,
-    namespace: Option<&str>,
-) -> anyhow::Result<Vec<(String, Option<String>)>> {
-    let answer = ask(args).await?;
-    let named = |shoot: &ShootView| (shoot.namespace.clone(), refusal(shoot));
-    if let Some(namespace) = namespace {
-        return Ok(vec![named(answer.shoot(namespace)?)]);
-    }
-    let status = answer.whole.status;
+/// Reason why a shoot is not to be restored, by what the prober says now.
+pub(super) async fn refused(args: &SeedArgs, namespace: &str) -> anyhow::Result<Option<String>> {
+    Ok(refusal(ask(args).await?.shoot(namespace)?))
+}
+
+/// All shoots in which something is held down, or may be, by what the prober says. Each with the
+/// reason why it is not to be restored.
+pub(super) async fn held_down(args: &SeedArgs) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    let status = ask(args).await?.whole.status;
     if let Some(unknown) = status.unknown {
         bail!("the prober does not know the seed's {unknown} at present");
     }
     let is_held = |shoot: &&ShootView| !shoot.held_down().is_empty() || shoot.is_unknown();
-    Ok(status.shoots.iter().filter(is_held).map(named).collect())
+    let held = status.shoots.iter().filter(is_held);
+    Ok(held
+        .map(|shoot| (shoot.namespace.clone(), refusal(shoot)))
+        .collect())
 }
 
 /// Reason why the prober does not let a shoot be restored. Not knowing is no reason to bring
@@ -51,7 +51,8 @@ fn refusal(shoot: &ShootView) -> Option<String> {
     }
 }
 
-/// Fails unless a pause keeps the prober from scaling down again what comes back.
+/// Fails unless the namespace exists, and a pause keeps the prober from scaling down again what
+/// comes back.
 pub(super) async fn check_paused(
     client: &Client,
     config: &Config,
@@ -64,6 +65,7 @@ pub(super) async fn check_paused(
         anyhow::Ok(read.map(|read| Overrides::of(read.annotations())))
     };
     let (garden, own) = (overrides(GARDEN).await?, overrides(namespace).await?);
+    ensure!(own.is_some(), "the seed has no namespace {namespace}");
     let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
     ensure!(
         options.pause.value,

@@ -185,11 +185,6 @@ impl DependentRecord {
         self.intended.as_ref()
     }
 
-    /// Write that is under way, and when it was sent.
-    pub fn writing(&self) -> Option<(&PlannedWrite, Moment)> {
-        self.under_way().map(|sent| (&sent.change, sent.at))
-    }
-
     pub fn state(&self) -> &DependentState {
         self.view.state()
     }

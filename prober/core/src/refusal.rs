@@ -44,7 +44,8 @@ pub enum Refusal {
     /// A required dependent does not exist, or one was deleted.
     #[error("not found")]
     NotFound,
-    /// It changed after the state that the request is based on; how it was read after that.
+    /// It changed after the state that the request is based on; how it was read after that,
+    /// unknown if that failed.
     #[error("it was changed in the meantime (409)")]
     Conflict(DependentState),
     /// The seed's API server did not confirm to a standby that the shoot is to be protected.

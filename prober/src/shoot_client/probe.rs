@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prober_core::lease::LeaseList;
-use prober_core::shoot::{Answer, ProbeFailure};
+use prober_core::shoot::Answer;
 use prober_core::verdict::NodeRecord;
 use tokio::time::{Instant, sleep};
 
-use super::error::ProbeError;
+use super::error::{Cause, ProbeError};
 use super::{Budget, KubeconfigSecret, Listing, ShootClient};
 
 /// Leases that take longer are not waited for before the nodes are listed too: where answers are
@@ -65,7 +65,7 @@ impl ShootClient {
         }
         let nodes = match nodes {
             Some(Ok(nodes)) => nodes,
-            Some(Err(error)) if matches!(error.failure(), ProbeFailure::Throttled(_)) => {
+            Some(Err(error)) if matches!(error.cause, Cause::Throttled { .. }) => {
                 return Err(error);
             }
             _ => self.nodes(budget).await?,

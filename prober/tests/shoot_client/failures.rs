@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use api_server::protobuf::wire::{MEDIA_TYPE, message, text};
 use api_server::{Fault, When};
+use prober::shoot_client::Budget;
+use tokio_util::sync::CancellationToken;
 
 use super::shoot::{TestShoot, answer, fault_of, list, words};
 
@@ -83,6 +85,26 @@ async fn every_bad_answer_has_its_category_and_the_next_probe_works() {
         shoot.api.faults().remove(id);
         shoot.timeout = Duration::from_secs(2);
         shoot.leases().await.expect("a complete answer");
+    }
+}
+
+#[tokio::test]
+async fn nodes_that_are_throttled_beside_slow_leases_are_not_listed_again() {
+    for throttled in [Fault::throttle(3), Fault::status(429)] {
+        let mut shoot = TestShoot::start().await;
+        let slow = CancellationToken::new();
+        shoot.meets_once("leases", Fault::Hold(slow.clone()));
+        let beside = shoot.meets_once("nodes", throttled);
+        let secret = shoot.secret.current().expect("a Secret");
+        let budget = Budget::starting_now(Duration::from_secs(20));
+        let (api, client) = (&shoot.api, &mut shoot.client);
+        let answered = async {
+            api.faults().met(beside, 1).await;
+            slow.cancel();
+        };
+        let (probed, ()) = tokio::join!(client.probe(&secret, true, budget), answered);
+        let error = probed.map(drop).expect_err("no complete answer");
+        assert_eq!(words(&error), "throttled at nodes");
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use go_compat::duration::Seconds;
 use go_compat::null::null_as_default;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::selector::{Requirement, Selector};
 
@@ -21,7 +21,7 @@ pub struct Config {
     pub watch_duration: Duration,
     /// Not empty.
     #[serde(rename = "servicesAndDependantSelectors")]
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "services")]
     pub services: Services,
     /// Maximum number of deleted pods of one owner per recovery. `None`: no limit.
     pub max_deletions_per_owner: Option<NonZeroU32>,
@@ -34,12 +34,21 @@ pub type Services = BTreeMap<ServiceName, Dependants>;
 pub type ServiceName = Arc<str>;
 
 /// The dependent pods of a Service.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependants {
     /// Any of these may match; not empty. A null selects nothing, `{}` every pod.
     #[serde(default, deserialize_with = "null_as_default")]
     pub pod_selectors: Vec<Option<Selector>>,
+}
+
+/// Deserializes a Service that is null as one without selectors, and null as no Services.
+fn services<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Services, D::Error> {
+    let services: BTreeMap<_, Option<_>> = null_as_default(deserializer)?;
+    let services = services.into_iter();
+    Ok(services
+        .map(|(name, dependants)| (name, dependants.unwrap_or_default()))
+        .collect())
 }
 
 impl Dependants {

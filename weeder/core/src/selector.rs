@@ -23,17 +23,22 @@ pub struct Selector {
 pub struct Requirement {
     #[serde(default, deserialize_with = "null_as_default")]
     pub key: String,
+    #[serde(default, deserialize_with = "null_as_default")]
     pub operator: Operator,
     #[serde(default, deserialize_with = "null_as_default")]
     pub values: BTreeSet<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operator {
     In,
     NotIn,
     Exists,
     DoesNotExist,
+    /// Refused by those who read a file; matches nothing.
+    #[default]
+    #[serde(rename = "", skip_deserializing)]
+    Missing,
 }
 
 impl Selector {
@@ -65,6 +70,7 @@ impl Requirement {
             Operator::NotIn => !is_listed,
             Operator::Exists => label.is_some(),
             Operator::DoesNotExist => label.is_none(),
+            Operator::Missing => false,
         }
     }
 }
@@ -78,7 +84,7 @@ impl fmt::Display for Requirement {
         match self.operator {
             Operator::In => write!(f, "{key} in ({values})"),
             Operator::NotIn => write!(f, "{key} notin ({values})"),
-            Operator::Exists => write!(f, "{key}"),
+            Operator::Exists | Operator::Missing => write!(f, "{key}"),
             Operator::DoesNotExist => write!(f, "!{key}"),
         }
     }

@@ -70,10 +70,10 @@ pub fn judge(
         .annotations
         .as_ref()
         .is_some_and(|annotations| annotations.contains_key(MIRROR));
+    let crash_loop = crash_loop(spec, status).ok_or(Spared::DoesNotCrashLoop)?;
     if metadata.deletion_timestamp.is_some() {
         return Err(Spared::IsBeingDeleted);
     }
-    let crash_loop = crash_loop(spec, status).ok_or(Spared::DoesNotCrashLoop)?;
     let owners = metadata.owner_references.iter().flatten();
     let owner = owners
         .filter(|owner| owner.kind != NODE)

@@ -90,7 +90,8 @@ watchDuration: 5m => servicesAndDependantSelectors: {}: expected at least one Se
 servicesAndDependantSelectors: {} => servicesAndDependantSelectors: {}: expected at least one Service
 servicesAndDependantSelectors: null => servicesAndDependantSelectors: {}: expected
 servicesAndDependantSelectors: {api: {}, etcd: {podSelectors: [{}]}} => ~: []: expected a list of at least one label selector
-servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}} => servicesAndDependantSelectors.api: "null, etcd: {podSelectors: [{}]}}": expected mapping start at line 1, column 38
+servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}} => ~: []: expected a list of at least one label selector
+servicesAndDependantSelectors: {api: true, etcd: {podSelectors: [{}]}} => servicesAndDependantSelectors.api: "true, etcd: {podSelectors: [{}]}}": expected mapping start at line 1, column 38
 "#;
     check_errors(rows, str::to_owned);
     let valid =
@@ -103,7 +104,9 @@ null => ~: []: expected
 [{}, {matchExpressions: [{key: role, operator: In, values: []}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"In","values":[]}],"matchLabels":{}}: VALID
 [{}, {matchExpressions: [{key: role, operator: Exists, values: [a]}]}] => ~[1]: {"matchExpressions":[{"key":"role","operator":"Exists","values":["a"]}],"matchLabels":{}}: VALID
 [{matchExpressions: [{key: role, operator: in, values: [a]}]}] => ~[0].matchExpressions[0].operator: "in, values: [a]}]}]}}": unknown variant `in`
-[{matchExpressions: [{key: role, values: [a]}]}] => ~[0].matchExpressions[0]: "values: [a]}]}]}}": missing field `operator` at line 2, column 86
+[{matchExpressions: [{key: role, operator: '', values: [a]}]}] => ~[0].matchExpressions[0].operator: "'', values: [a]}]}]}}": unknown variant ``
+[{matchExpressions: [{key: role, values: [a]}]}] => ~[0]: {"matchExpressions":[{"key":"role","operator":"","values":["a"]}],"matchLabels":{}}: VALID
+[{matchExpressions: [{key: role, operator: null}]}] => ~[0]: {"matchExpressions":[{"key":"role","operator":"","values":[]}],"matchLabels":{}}: VALID
 [{matchExpressions: [{key: a b, operator: Exists}]}] => ~[0]: {"matchExpressions":[{"key":"a b","operator":"Exists","values":[]}],"matchLabels":{}}: VALID
 [{matchExpressions: [{operator: Exists}]}] => ~[0]: {"matchExpressions":[{"key":"","operator":"Exists","values":[]}],"matchLabels":{}}: VALID
 [{matchLabels: {role: 'b c'}}] => ~[0]: {"matchExpressions":[],"matchLabels":{"role":"b c"}}: VALID

@@ -51,14 +51,16 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// First probes are spread, so that a restart does not hit all API servers at once.
+    /// First probes are spread, so that neither a restart nor a reload hits all API servers at
+    /// once.
     pub(super) fn new(start: Start, env: &Environment<'_>, now: Moment) -> Self {
-        let latest = if start.in_operation {
-            now + env.spread
+        let wait = if start.in_operation {
+            env.spread
         } else {
-            start.eligible + span(env.config.initial_delay / 2)
+            let half = span(env.config.initial_delay / 2);
+            // After a reload it may be over.
+            (start.eligible + half - now).max(half.min(env.spread))
         };
-        let wait = (latest - now).max(TimeDelta::zero());
         Self {
             is_under_way: false,
             began: None,

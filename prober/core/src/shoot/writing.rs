@@ -195,8 +195,10 @@ impl Shoot {
             Err(Refusal::NotFound) => known.view.is_gone(Some(sent.change.base), out.now),
             Err(Refusal::Conflict(state)) => {
                 self.failed(id, sent.direction, Refusal::Conflict(state.clone()), out);
-                let marked = self.dependents[id].show(ObjectView::read, state, out.now);
-                self.seen(id, marked, out);
+                if state != DependentState::Unknown {
+                    let marked = self.dependents[id].show(ObjectView::read, state, out.now);
+                    self.seen(id, marked, out);
+                }
             }
             Err(refusal) => {
                 let direction = sent.direction;

@@ -185,6 +185,7 @@ fn no_successor_means_no_deletion() {
     check(
         r#"
 Always: c waits CrashLoopBackOff | metadata deletionTimestamp "2026-01-01T00:00:00Z" -> is_being_deleted
+Always: c runs | metadata deletionTimestamp "2026-01-01T00:00:00Z" -> does_not_crash_loop
 Always: c waits CrashLoopBackOff | metadata ownerReferences null -> nobody_recreates_it
 Always: c waits CrashLoopBackOff | metadata ownerReferences [] -> nobody_recreates_it
 Always: c waits CrashLoopBackOff | metadata ownerReferences [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true}] -> nobody_recreates_it

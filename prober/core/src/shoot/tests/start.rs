@@ -31,6 +31,7 @@ fn first_probes_are_spread() {
         over the spread | chance 0.5, interval 1 s; 20 | probes from 0 to 0.9: 0.5
         whoever gains the lead | standby, chance 0.5, interval 1 s; 0.1 lead; 20 | probes from 0 to 0.9: 0.5
         over half of initialDelay | new, chance 0.5, interval 1 s; 20 | probes from 0 to 8: 7.5
+        over the spread where that is over | eligible at -100 s, chance 0.5, interval 1 s; 20 | probes from 0 to 0.9: 0.5
         whoever gains the lead | new, standby, chance 0.5, interval 1 s; 0.1 lead; 20 | probes from 0 to 8: 7.5
         ",
     );

@@ -152,6 +152,7 @@ impl Timeline {
             ["permit"] => self.permit(),
             ["make", name] => self.make(id(name)),
             ["conflict", name] => self.conflict(id(name)),
+            ["unread", "conflict", name] => self.refuse(id(name), Refusal::Conflict(DependentState::Unknown)),
             ["timeout", name] => self.refuse(id(name), Refusal::Timeout),
             ["vanished", name] => self.refuse(id(name), Refusal::NotFound),
             ["refuse", name] => self.seed.refused.push(id(name)),

@@ -43,6 +43,7 @@ fn failed_write_is_repeated_soon() {
         a restore takes its timeout | held down, writes held; 60 timeout kcm; 61 | limits: 30 kcm 30, 60 mcm 30, 60.1 kcm 30
         of one dependent | outage, refuse mcm; 40 | tries to 25: 0 mcm, 0.1 mcm, 0.2 mcm, 0.2 kcm, 1.2 mcm, 2.2 mcm, 3.2 mcm, 4.2 mcm, 5.2 mcm, 6.2 mcm, 7.2 mcm, 8.2 mcm, 9.2 mcm, 10.2 mcm, 15.2 mcm, 20.2 mcm
         a controller that writes it all the time | outage, writes held; 0 to 3 by 0.05 conflict mcm; 3 | tries: 0 mcm, 0.1 mcm, 0.25 mcm, 0.25 kcm, 1.25 mcm, 2.25 mcm
+        the same where it cannot be read after that | outage, writes held; 0 to 3 by 0.05 unread conflict mcm; 3 | tries: 0 mcm, 0.1 mcm, 0.25 mcm, 0.25 kcm, 1.25 mcm, 2.25 mcm
         a seed that refuses all for seconds costs no node | outage, refuse mcm, refuse kcm; 4 refuse nothing; 20 | writes from 4: 4.2 mcm 0, 4.4 kcm 0
         ",
     );
