@@ -149,7 +149,13 @@ impl Task {
         let shoot = Shoot::new(start, &env, now);
         let client = ShootClient::new(shared.clock, Arc::clone(&shared.resources));
         Self {
-            reporter: Reporter::new(&shared.statuses, namespace, &config, shoot.due(), decree),
+            reporter: Reporter::new(
+                &shared.statuses,
+                namespace,
+                &config,
+                shoot.next_probe(),
+                decree,
+            ),
             wakers: shared.seed.wakers.register(namespace),
             jobs: JoinMap::new(),
             client: Some(client),

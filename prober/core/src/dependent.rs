@@ -62,7 +62,7 @@ pub struct DependentRecord {
 pub(crate) struct Sent {
     pub change: PlannedWrite,
     pub direction: Direction,
-    /// Time at which it was this replica's turn.
+    /// Time at which it was due.
     pub due: Moment,
     pub at: Moment,
     /// False once it has failed without an answer, or was cancelled: it may have been made.
@@ -106,7 +106,7 @@ impl DependentRecord {
     }
 
     /// Begins anew: the verdict has turned, and what was done about the other one is over.
-    pub(crate) fn turn(&mut self) {
+    pub(crate) fn begin_course(&mut self) {
         (self.open, self.left_behind, self.was_left_alone, self.said) = (None, false, false, None);
         (self.written, self.repeats) = (None, 0);
         (self.failures, self.again_at) = (0, Moment::START);
@@ -144,13 +144,13 @@ impl DependentRecord {
         Some(self.written? + pause)
     }
 
-    /// Returns since when it is its turn, delays apart: its level is open, and it is as it is.
+    /// Returns since when it is due, delays apart: its level is open, and it is as it is.
     pub(crate) fn due(&self) -> Moment {
         self.open.max(self.view.changed()).unwrap_or(Moment::START)
     }
 
     /// Time for a write.
-    pub(crate) fn limit(&self, direction: Direction, config: &Dependent) -> Duration {
+    pub(crate) fn timeout(&self, direction: Direction, config: &Dependent) -> Duration {
         let timeout = direction.info(config).timeout;
         match direction {
             Direction::Down => timeout.min(PROTECTIVE_ANSWER * (self.failures + 1)),

@@ -212,7 +212,9 @@ impl Shoot {
         if let Some((direction, _)) = finding.verdict.aim() {
             let same = self.course.filter(|course| course.direction == direction);
             if same.is_none() {
-                self.dependents.iter_mut().for_each(DependentRecord::turn);
+                self.dependents
+                    .iter_mut()
+                    .for_each(DependentRecord::begin_course);
             }
             self.course = Some(Course {
                 direction,
@@ -339,7 +341,7 @@ impl Shoot {
     }
 
     /// Time of the next probe; while one is under way, of that one.
-    pub fn due(&self) -> Moment {
+    pub fn next_probe(&self) -> Moment {
         self.probe.due
     }
 }

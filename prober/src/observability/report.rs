@@ -73,11 +73,11 @@ impl Reporter {
                 direction,
                 change,
                 took,
-                turn,
+                since_due,
                 without_lead,
             } => {
                 self.outage.iter_mut().for_each(|outage| outage.writes += 1);
-                context.written(dependent, direction, &change, took, turn);
+                context.written(dependent, direction, &change, took, since_due);
                 if without_lead {
                     context.written_without_lead(dependent, direction);
                 }
@@ -281,7 +281,7 @@ impl ShootContext {
     fn publish(&self, view: &mut ShootView) {
         let (shoot, now) = (&self.shoot, self.now().trunc_subsecs(0));
         if let Some(probe) = &mut view.probe {
-            probe.due = shoot.due();
+            probe.due = shoot.next_probe();
             probe.scaling = shoot.scaling().map(|direction| direction.into_str().into());
         }
         let dependents = zip(&self.config.dependents, shoot.dependents());
@@ -350,7 +350,7 @@ impl ShootContext {
         direction: Direction,
         change: &PlannedWrite,
         took: Option<TimeDelta>,
-        turn: TimeDelta,
+        since_due: TimeDelta,
     ) {
         let (resource, metrics) = (self.resource(at), &self.shared.metrics);
         let PlannedWrite { base, write } = change;
@@ -359,7 +359,7 @@ impl ShootContext {
         let turns = metrics
             .decision_to_write
             .get_or_create(&[("direction", direction.to_owned())]);
-        turns.observe(in_seconds(turn));
+        turns.observe(in_seconds(since_due));
         if write.used_default_replicas {
             metrics.default_replicas.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");

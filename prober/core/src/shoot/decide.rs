@@ -10,8 +10,9 @@ use crate::moment::Moment;
 use crate::span;
 
 /// Time that the leader has for the steps of a scale-down before a standby takes one, at a grace of
-/// 40 s or more. With the wait for an answer that follows it must be over before the ordering
-/// deadline.
+/// 40 s or more, in proportion to it below (D-85). With the wait for an answer that follows it, it is
+/// to be shorter than [`RECENT`]: else a standby whose shoot falls silent after the verdict has no
+/// answer left to write by. What it costs is measured by `make bench-race REPLICAS=2 KILL=1`.
 const PATIENCE: TimeDelta = TimeDelta::milliseconds(1500);
 /// Time for which all probes must say "up" before a standby restores what the leader does not.
 const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
@@ -141,7 +142,7 @@ impl Shoot {
             return Err(Waits::new(Reason::Answer));
         };
         self.is_permitted(id, direction, env)?;
-        let (due, reason) = self.turn(id, direction, course, evidence, env)?;
+        let (due, reason) = self.time(id, direction, course, evidence, env)?;
         reason.until(due, now)?;
         Reason::Backoff.until(self.dependents[id].again_at, now)?;
         if is_known {
@@ -170,7 +171,7 @@ impl Shoot {
     }
 
     /// Its time: the latest of all that delays it, and what that is.
-    fn turn(
+    fn time(
         &self,
         id: DependentId,
         direction: Direction,
@@ -183,7 +184,7 @@ impl Shoot {
         let delayed = known.open.unwrap_or(Moment::START) + delay;
         let delayed = match direction {
             Direction::Up => delayed.max(known.due()),
-            Direction::Down => course.limit(known.due(), delayed),
+            Direction::Down => course.by_deadline(known.due(), delayed),
         };
         let mut times = vec![
             (self.terms.since, Reason::Terms),
@@ -264,7 +265,7 @@ impl Shoot {
         let lapses = match direction {
             Direction::Up => None,
             Direction::Down if env.goes_first() && fails => Some(due),
-            Direction::Down => Some(course.limit(due, due + AWAITS_ANSWER)),
+            Direction::Down => Some(course.by_deadline(due, due + AWAITS_ANSWER)),
         };
         let wanted = match lapses {
             Some(lapses) if lapses <= now => Moment::START,
@@ -295,7 +296,7 @@ impl Shoot {
 
 impl Course {
     /// A moment, but no later than the ordering deadline, and no earlier than another one.
-    pub(super) fn limit(self, earliest: Moment, moment: Moment) -> Moment {
+    pub(super) fn by_deadline(self, earliest: Moment, moment: Moment) -> Moment {
         moment.min(self.deadline).max(earliest)
     }
 }

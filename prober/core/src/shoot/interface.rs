@@ -147,15 +147,15 @@ pub enum Report {
     /// changed.
     Found,
     MachinesUnknown,
-    /// A dependent was written, or had been without an answer; `turn` is how long ago it was its
-    /// turn.
+    /// A dependent was written, or had been without an answer; `since_due` is how long ago it became
+    /// due.
     Written {
         dependent: DependentId,
         direction: Direction,
         change: PlannedWrite,
         /// Duration of the write; `None` if its answer was lost.
         took: Option<TimeDelta>,
-        turn: TimeDelta,
+        since_due: TimeDelta,
         /// True if this replica does not lead: the leader did not act.
         without_lead: bool,
     },

@@ -18,7 +18,7 @@ use crate::span;
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 /// How it stands with a dependent that a later level waits for.
-enum Wait {
+enum Standing {
     Over,
     Until(Option<Moment>),
     /// It has lasted long enough; what is to be said of that once the next level opens.
@@ -76,7 +76,7 @@ impl Shoot {
         });
         let delays = delayed.map(|&id| env.config.dependent(id).scale_down.initial_delay);
         let delay = span(delays.max().unwrap_or_default());
-        let latest = course.limit(opened, opened + delay + READY_WAIT);
+        let latest = course.by_deadline(opened, opened + delay + READY_WAIT);
         out.wake_at(latest);
         let is_gone = |&id: &DependentId| {
             let known = &self.dependents[id];
@@ -96,9 +96,9 @@ impl Shoot {
         let mut is_back = true;
         for &id in level {
             match self.comes_back(id, goal, env, out.now) {
-                Wait::Over => {}
-                Wait::Late(report) => left.push((id, report)),
-                Wait::Until(end) => {
+                Standing::Over => {}
+                Standing::Late(report) => left.push((id, report)),
+                Standing::Until(end) => {
                     is_back = false;
                     out.wake_at(end.unwrap_or(Moment::NEVER));
                 }
@@ -108,17 +108,23 @@ impl Shoot {
     }
 
     /// Up: it is ready, or was written 5 s ago; or it fails for as long as its timeout.
-    fn comes_back(&self, id: DependentId, goal: Goal, env: &Environment<'_>, now: Moment) -> Wait {
+    fn comes_back(
+        &self,
+        id: DependentId,
+        goal: Goal,
+        env: &Environment<'_>,
+        now: Moment,
+    ) -> Standing {
         let known = &self.dependents[id];
         let (end, report) = match self.plan(id, goal, env) {
             Ok(None) => {
                 let Some(written) = known.written.filter(|_| known.view.is_starting()) else {
-                    return Wait::Over;
+                    return Standing::Over;
                 };
                 (Some(written + READY_WAIT), Report::NotReady(id))
             }
             // A dry run has said so.
-            Ok(Some(_)) if known.intended.is_some() => return Wait::Over,
+            Ok(Some(_)) if known.intended.is_some() => return Standing::Over,
             Ok(Some(_)) | Err(_) => {
                 let timeout = span(env.config.dependent(id).scale_up.timeout);
                 let tried = known.tried.filter(|_| known.fails());
@@ -126,8 +132,8 @@ impl Shoot {
             }
         };
         match end {
-            Some(end) if end <= now => Wait::Late(report),
-            end => Wait::Until(end),
+            Some(end) if end <= now => Standing::Late(report),
+            end => Standing::Until(end),
         }
     }
 }

@@ -128,7 +128,7 @@ impl Shoot {
             direction,
             change: change.clone(),
             judged_at,
-            limit: known.limit(direction, env.config.dependent(id)),
+            limit: known.timeout(direction, env.config.dependent(id)),
             needs_lead: env.leads,
         }));
         known.sent = Some(Sent {
@@ -240,7 +240,7 @@ impl Shoot {
             dependent: id,
             direction: sent.direction,
             took: answered.map(|answered| answered - sent.at),
-            turn: out.now - sent.due,
+            since_due: out.now - sent.due,
             without_lead: !self.terms.goes_first(),
             change: sent.change,
         });

@@ -77,7 +77,7 @@ fn written(replicas: Option<i32>, held_down: bool, used_default_replicas: bool) 
         direction: Direction::Up,
         change: PlannedWrite { base, write },
         took: None,
-        turn: chrono::TimeDelta::zero(),
+        since_due: chrono::TimeDelta::zero(),
         without_lead: false,
     }
 }
