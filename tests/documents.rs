@@ -114,29 +114,21 @@ fn every_rule_that_rent_switches_off_is_in_the_code() {
 }
 
 #[test]
-fn every_fault_is_shown_by_tests_that_exist() {
+fn every_fault_is_shown_by_tests() {
     let page = file("docs/reliability.md");
     let mut faults = 0;
-    for row in rows(&page) {
-        let tests = match row[..] {
-            [_, _, _, tests] => tests,
-            [_, tests] => tests,
-            _ => continue,
-        };
-        if tests == "Shown by" || tests.starts_with('-') {
-            continue;
-        }
+    for row in rows(&page).filter(|row| row.last() != Some(&"Shown by")) {
         faults += 1;
-        for test in tests.split(", ") {
+        for test in row[row.len() - 1].split(", ") {
             let link = test
                 .strip_prefix("[`")
                 .and_then(|test| test.strip_suffix(')'));
             let (name, path) = link.and_then(|link| link.split_once("`](../")).expect(test);
             let exists = file(path).contains(&format!("fn {name}("));
-            assert!(exists, "{}: {name} in {path}", row[0]);
+            assert!(exists, "{name} in {path}");
         }
     }
-    assert!(faults > 100, "only {faults} are recognized");
+    assert!(faults > 80, "only {faults} are recognized");
 }
 
 #[test]
