@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use testbed::gardener::GARDEN;
-use testbed::{eventually, go_programs, reaper};
+use testbed::{agent, eventually, go_programs, reaper};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
@@ -100,8 +100,14 @@ pub async fn installed(world: &'static NodeWorld) -> Result<&'static Installatio
                 "--namespace {GARDEN} exec deployment/{} -- {PROGRAM} status --address localhost:9644",
                 AGENTS[0]
             );
-            let (status, _) = world.kubectl(&status).await?;
-            ensure!(status.contains(world.shoot.namespace), "{status}");
+            let (inside, _) = world.kubectl(&status).await?;
+            // From outside, by a port-forward to the leader's pod.
+            let mut program = Command::new(agent::binary()?);
+            program.args(["status", "--kubeconfig"]).arg(&world.kubeconfig);
+            let (outside, _) = said(&mut program).await?;
+            for status in [inside, outside] {
+                ensure!(status.contains(world.shoot.namespace), "{status}");
+            }
             Ok(installation)
         })
         .await

@@ -19,6 +19,7 @@ fn editor_is_probed_for_rarely() {
     tell(
         "
         it is said at the fourth | outage, mcm alone; 7 to 42 by 0.1 mcm running; 42 | probes from 7 to 30: 7, 8, 9, 19, 29; reports: KeepsChanging(mcm)
+        nor is it fought on the way up | outage, mcm alone; 70 mark, nodes back; 7 to 42 by 0.1 mcm down; 42 | writes from 0: 1 mcm 1, 12 mcm 1, 23 mcm 1, 34 mcm 1; reports: KeepsChanging(mcm)
         it does not keep others up | outage, pods linger; 0.1 to 60 by 0.2 mcm ready at 1; 60 | kcm: 5 0; probes from 0.1: 0.1, 1.1, 2.1, 3.1, 4.1, 5, 6, 11, 16, 21, 26, 31, 36, 41, 46, 51, 56
         it delays no later outage | outage; 7 to 16 by 1 mcm running; 17 nodes back; 30 silent from 30 s, pods linger; 65 | verdicts from 17: ScaleUp, ScaleDown; probes from 58: 58.101, 59.101, 60.101, 61.101, 62.101, 63.101
         ",
