@@ -154,23 +154,30 @@ impl Plan {
             DependentState::Unscalable(why) => Self::Fail(Refusal::Unscalable(*why)),
         })
     }
+
+    /// True if it is a patch of the very object that is seen.
+    fn is_for(&self, state: &DependentState) -> bool {
+        match (self, state) {
+            (Self::Patch(change), DependentState::Present(seen)) => Arc::ptr_eq(&change.base, seen),
+            _ => false,
+        }
+    }
 }
 
 impl Rehearsal {
-    /// Returns when its patch is to be rehearsed, if there is one.
-    fn due(&self, term: &Term) -> Option<Moment> {
+    /// Returns its patch, if there is one, and when that is to be rehearsed.
+    fn next(&self, term: &Term) -> Option<(Moment, &PlannedWrite)> {
         let Plan::Patch(change) = &self.plan else {
             return None;
         };
-        let Some(last) = &self.last else {
-            return Some(term.from);
+        let is_current =
+            |last: &Last| last.at >= term.since && last.base.is_same_state(&change.base);
+        let due = match &self.last {
+            None => term.from,
+            Some(last) if is_current(last) => last.at + last.pause,
+            Some(last) => term.from.max(last.at + AGAIN_SOON),
         };
-        let is_current = last.at >= term.since && last.base.is_same_state(&change.base);
-        Some(if is_current {
-            last.at + last.pause
-        } else {
-            term.from.max(last.at + AGAIN_SOON)
-        })
+        Some((due, change))
     }
 
     fn refused(&self) -> Option<String> {
@@ -214,8 +221,10 @@ impl Rehearsals {
             .resize_with(config.dependents.len(), Rehearsal::default);
         let known = self.dependents.iter_mut().zip(&config.dependents);
         for ((known, config), state) in known.zip(states) {
-            // While its state is unknown, the last plan stands.
-            if let Some(plan) = Plan::of(config, state) {
+            // While its state is unknown or the same, the last plan stands.
+            if !known.plan.is_for(state)
+                && let Some(plan) = Plan::of(config, state)
+            {
                 known.plan = plan;
             }
         }
@@ -224,17 +233,12 @@ impl Rehearsals {
     /// Returns the next patch to be rehearsed, and when it is due.
     pub(crate) fn next(&self) -> Option<(Moment, DependentId, &PlannedWrite)> {
         let term = self.term.as_ref()?;
-        let due = self
-            .dependents
-            .iter()
-            .enumerate()
-            .filter_map(|(at, known)| {
-                let Plan::Patch(change) = &known.plan else {
-                    return None;
-                };
-                Some((known.due(term)?, DependentId(at), change))
-            });
-        due.min_by_key(|(due, ..)| *due)
+        let known = self.dependents.iter().enumerate();
+        let patches = known.filter_map(|(at, known)| {
+            let (due, change) = known.next(term)?;
+            Some((due, DependentId(at), change))
+        });
+        patches.min_by_key(|(due, ..)| *due)
     }
 
     /// Takes in what came of one.

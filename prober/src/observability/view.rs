@@ -85,7 +85,7 @@ pub struct ShownDependent {
     /// Time at which this process first saw it held down; it may be so for longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
-    /// Requirement that a write waits for.
+    /// Wait of its write, if it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<ShownWait>,
     /// Cause by which it could not be scaled.
