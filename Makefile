@@ -170,7 +170,7 @@ measure = DEPENDENCY_WATCHDOG_BIN=$(CURDIR)/target/bench/dependency-watchdog tar
 	> target/bench/$(1).txt; code=$$?; cat target/bench/$(1).txt; exit $$code
 
 .PHONY: bench
-bench: bench-start bench-healthy bench-meltdown bench-weeder bench-growth ## Measure requests, CPU, memory, melt-down, weeder and start, one after the other, and put that on the page of results; 30 minutes
+bench: bench-start bench-healthy bench-meltdown bench-weeder bench-growth ## Measure requests, CPU, memory, melt-down, weeder and start, one after the other, and put that on the page of results; 36 minutes
 	@$(MAKE) --no-print-directory results FROM='start healthy meltdown weeder growth'
 
 .PHONY: results
@@ -187,7 +187,7 @@ $(BENCHMARKS): bench-%: bench-binaries
 	@$(call measure,$*,$*)
 bench-away: ## Stop and start the etcd of healthy shoots: 0 writes, 20 minutes
 bench-healthy: ## Measure what 300 healthy shoots cost: requests, CPU beside a bare loop, memory; 6 minutes
-bench-meltdown: ## Measure how soon 300 shoots that fail at once are protected, and restored; 4 minutes
+bench-meltdown: ## Measure how soon 300 shoots that fail at once are protected, beside a bare client's requests, and restored; 10 minutes
 bench-growth: ## Measure what one shoot more costs, from 100 to 2,000; 12 minutes
 bench-weeder: ## Measure the weeder's start, and how soon it deletes; 2 minutes
 bench-start: ## Measure the binary's size and how soon it is ready; 3 minutes
