@@ -118,9 +118,8 @@ fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET
 	@kind-tests/fuzz/run $(or $(SECONDS),20) $(TARGET)
 
 .PHONY: fuzz-long
-fuzz-long: ## The same at length, and our readers against Go's for as long: DURATION=seconds for each [TARGET=name]; needs Go
+fuzz-long: ## The same at length, optimized: DURATION=seconds for each [TARGET=name]
 	CARGO_PROFILE_DEV_OPT_LEVEL=2 kind-tests/fuzz/run $(or $(DURATION),3600) $(TARGET)
-	DIFFERENTIAL_SECONDS=$(or $(DURATION),3600) cargo test --package readers --test differential -- --nocapture
 
 .PHONY: soak
 soak: soak-binaries ## Random faults for ten minutes, judged by an oracle; make soak DURATION=2h SEED=7
@@ -161,7 +160,7 @@ lint: format clippy licences ## Check format, lints, dependencies and licences
 format:
 	cargo fmt --all --check
 clippy:
-	cargo clippy --workspace --all-targets --features readers/libfuzzer -- -D warnings
+	cargo clippy --workspace --all-targets --features fuzz/libfuzzer -- -D warnings
 licences:
 	cargo deny --workspace check bans licenses sources
 
