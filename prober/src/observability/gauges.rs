@@ -72,14 +72,13 @@ impl Collector for ShootStatuses {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let (now, table) = (self.clock.now(), self.table.lock());
         let wall = self.clock.wall(now);
-        let standings = self.owners.standings(now);
         let shoots = || table.shoots.values();
         let found = || shoots().filter_map(ShootView::found);
         let probes = || shoots().filter_map(|shoot| shoot.probe.as_ref());
         let oldest = probes().map(|probe| now - probe.complete).max();
         // What belongs to another seed is not protected here, whatever its resources carry.
         let is_ours = |shoot: &&ShootView| {
-            let owner = self.owners.status(&shoot.namespace, now);
+            let owner = shoot.owner.as_ref();
             owner.is_none_or(|owner| owner.standing != Standing::Elsewhere)
         };
         let is_held = |shoot: &&ShootView| shoot.dependents.iter().any(|dependent| dependent.since.is_some());
@@ -107,7 +106,7 @@ impl Collector for ShootStatuses {
             shoots().flat_map(|shoot| &shoot.dependents).filter(|dependent| dependent.refused.is_some())
                 .map(|dependent| ([&*dependent.resource.kind, &*dependent.resource.name], 1.0)))?;
         gauges.sums("dwd_owner_shoots", "Shoots by what their owner records say.", "standing",
-            none_of(Standing::VARIANTS).chain(standings.iter().map(|standing| (standing.into(), 1))))?;
+            none_of(Standing::VARIANTS).chain(shoots().filter_map(|shoot| shoot.owner.as_ref()).map(|owner| (owner.standing.into_str(), 1))))?;
         gauges.single("dwd_oldest_complete_probe_seconds", "Time since the last complete probe, the longest.",
             oldest.map_or(0.0, in_seconds).max(0.0))?;
         gauges.single("dwd_paused_shoots", "Shoots for which nothing is written, as their operators want it.",

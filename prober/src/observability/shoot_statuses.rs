@@ -12,7 +12,7 @@ use prober_core::verdict::Verdict;
 use super::outage::Outage;
 use super::view::{ProbeStatus, ShootView, ShownDependent};
 use crate::clock::Clock;
-use crate::owner::Owners;
+use crate::owner::OwnerStatus;
 use crate::seed::ClusterState;
 
 /// Most outages that are kept once they have ended.
@@ -23,7 +23,6 @@ const KEPT_OUTAGES: usize = 20;
 pub struct ShootStatuses {
     pub clock: Clock,
     pub(super) table: Arc<Mutex<StatusTable>>,
-    pub owners: Owners,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +44,6 @@ impl ShootStatuses {
         Self {
             clock,
             table: Arc::default(),
-            owners: Owners::default(),
         }
     }
 
@@ -60,6 +58,17 @@ impl ShootStatuses {
             }
             None => drop(shoots.remove(namespace)),
         }
+    }
+
+    /// Reads or changes the owner record of a shoot that has a Cluster.
+    pub(crate) fn owner<T: Default>(
+        &self,
+        namespace: &str,
+        act: impl FnOnce(&mut Option<OwnerStatus>) -> T,
+    ) -> T {
+        let shoots = &mut self.table.lock().shoots;
+        let view = shoots.get_mut(namespace);
+        view.map(|view| act(&mut view.owner)).unwrap_or_default()
     }
 
     /// Shows a shoot as probed from now on, or without probes as treated by a decree.

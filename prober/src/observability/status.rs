@@ -57,7 +57,6 @@ impl ProberStatus {
         let now = statuses.clock.now();
         let complete = |mut shoot: ShootView| {
             seed.show(&mut shoot, config);
-            shoot.owner = statuses.owners.status(&shoot.namespace, now);
             shoot.stamp(span(config.probe_timeout), now);
             shoot
         };

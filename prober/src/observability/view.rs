@@ -230,7 +230,7 @@ impl ShootView {
     pub(super) fn forget_probe(&mut self) {
         let before = std::mem::take(self);
         (self.namespace, self.state) = (before.namespace, before.state);
-        self.unreadable = before.unreadable;
+        (self.unreadable, self.owner) = (before.unreadable, before.owner);
     }
 
     /// Sets the settings in effect. Returns true if that changes what annotations set.
