@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use common::change::{Change, Listed};
+use common::change::Change;
 use common::objects::Readable;
 use common::reflector::{ChangeHandler, reflect};
 use kube::api::ListParams;
@@ -62,14 +62,10 @@ async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwar
 async fn watch_pods(
     client: Client,
     config: Arc<Config>,
-    mut changes: ChangeForwarder<DeletionCandidate>,
+    changes: ChangeForwarder<DeletionCandidate>,
 ) {
-    let Some(requirements) = config.common_requirements() else {
-        // No pod is of interest, and that is known without a request.
-        changes.handle(Change::Listed(Listed::new())).await;
-        return std::future::pending().await;
-    };
-    let selector: Vec<_> = requirements.iter().map(ToString::to_string).collect();
+    let common = config.common_requirements().unwrap_or_default();
+    let selector: Vec<_> = common.iter().map(ToString::to_string).collect();
     let selected = ListParams::default()
         .labels(&selector.join(","))
         .limit(PER_PAGE);
