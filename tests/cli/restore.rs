@@ -1,17 +1,14 @@
 //! `restore`: by what the running prober says, or with `--force` while a pause stands.
 
-use std::fs::File;
-use std::process::Stdio;
 use std::time::Duration;
 
 use api_server::{Fault, Record, When};
 use testbed::gardener::{CA, KCM, MCM, PAUSE};
 use testbed::kubelets::READY_AFTER;
-use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{
-    BINARY, DEPLOYMENTS, ONE, ORDER, PAUSED, TWO, World, holds, stderr, stdout, until_holds,
+    DEPLOYMENTS, ONE, ORDER, PAUSED, TWO, World, holds, stderr, stdout, until_holds,
 };
 
 const HELD: &str = "0 from 2, 0 from 3, 0 from 4";
@@ -123,32 +120,6 @@ async fn a_shoot_is_asked_about_again_when_its_turn_comes() {
 }
 
 #[tokio::test]
-async fn what_the_prober_cannot_read_may_be_held_down() {
-    let mut world = World::new(&[ONE]).await;
-    let unread = |record: &Record| {
-        record.user != "operator" && record.verb == "list" && record.resource == DEPLOYMENTS
-    };
-    let faults = world.seed.faults();
-    faults.add(When::matches(unread), Fault::status(403));
-    world.join_and_probe().await;
-    world.hold_down(ONE);
-    let restored = async || stdout(&world.run(ALL).await);
-    until_holds(&[lines(RESTORED)], restored).await;
-    assert_now(&world, &ORDER, BACK);
-}
-
-#[tokio::test]
-async fn without_the_seeds_shoots_all_is_refused() {
-    let mut world = World::new(&[ONE]).await;
-    let clusters = When::verb("list", CLUSTERS);
-    world.seed.faults().add(clusters, Fault::status(403));
-    world.join("prober-a").await;
-    let unknown = "error: the prober does not know the seed's Clusters at present\n";
-    assert_eq!(world.refused(ALL).await, unknown);
-    holds(&world.refused(YES).await, &["the prober knows no Cluster"]);
-}
-
-#[tokio::test]
 async fn by_force_it_asks_nobody_and_wants_a_pause_to_stand() {
     let world = World::new(&[ONE]).await;
     world.hold_down(ONE);
@@ -194,18 +165,6 @@ async fn what_fails_is_said_in_the_api_servers_words_and_the_rest_goes_on() {
     faults.add(second_write(), Fault::status(403));
     let told = format!("error: {ONE}: Deployment/{MCM}: ");
     holds(&world.refused(YES).await, &[&*told, "scripted fault"]);
-    assert_eq!(world.replicas(ONE), REST);
-    // Where nobody can be told, too.
-    world.hold_down(ONE);
-    let full = File::options().write(true).open("/dev/full");
-    let mut command = Command::new(BINARY);
-    command.env_clear().args(YES.split(' '));
-    command.args(["--kubeconfig", &world.path("operator")]);
-    command
-        .stdout(Stdio::null())
-        .stderr(full.expect("a device"));
-    let status = command.status().await.expect("the binary runs");
-    assert_eq!(status.code(), Some(1));
     assert_eq!(world.replicas(ONE), REST);
     // Somebody else is faster, and then always.
     faults.clear();

@@ -19,7 +19,7 @@ use testbed::page;
 use testbed::{ProberConfig, eventually};
 use tokio::process::Command;
 
-pub const BINARY: &str = env!("CARGO_BIN_EXE_dependency-watchdog");
+const BINARY: &str = env!("CARGO_BIN_EXE_dependency-watchdog");
 pub const ONE: &str = "shoot--dev--one";
 pub const TWO: &str = "shoot--dev--two";
 pub const DEPLOYMENTS: &str = "deployments.apps";
@@ -207,7 +207,7 @@ impl World {
     }
 
     /// Path of a file of this world.
-    pub fn path(&self, name: &str) -> String {
+    fn path(&self, name: &str) -> String {
         self.files.path().join(name).display().to_string()
     }
 

@@ -109,4 +109,26 @@ mod tests {
             assert!(expected.map_or(refused.is_none(), begins), "{refused:?}");
         }
     }
+    #[test]
+    fn what_is_held_down_or_may_be_is_found_if_the_shoots_are_known() {
+        let shoot = |namespace: &str, condition: &str| {
+            let dependent = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "kcm", "condition": condition, "replicas": 0 });
+            json!({ "namespace": namespace, "state": "probed", "settings": [], "dependents": [dependent] })
+        };
+        let shoots = json!([
+            shoot("a", "held_down"),
+            shoot("b", "at_zero"),
+            shoot("c", "unknown")
+        ]);
+        let mut status = ProberStatus {
+            shoots: serde_json::from_value(shoots).expect("shoots"),
+            ..ProberStatus::default()
+        };
+        let found = held_down(status.clone()).expect("they are known");
+        assert_eq!(found, ["a", "c"]);
+        status.unknown = Some("Clusters".into());
+        let error = held_down(status).expect_err("they are not known");
+        let said = "the prober does not know the seed's Clusters at present";
+        assert_eq!(error.to_string(), said);
+    }
 }
