@@ -109,6 +109,7 @@ mod tests {
             assert!(expected.map_or(refused.is_none(), begins), "{refused:?}");
         }
     }
+
     #[test]
     fn what_is_held_down_or_may_be_is_found_if_the_shoots_are_known() {
         let shoot = |namespace: &str, condition: &str| {
