@@ -21,8 +21,7 @@ pub async fn run(options: &SoakOptions) -> Result<()> {
     let mut life = Life::begin(options, 3, Some(&options.binary)).await?;
     let mut usage = MeasuredUsage::new();
     for number in 1..=options.rounds {
-        // Connections that are held are measured too.
-        let _held = life.round(options, number).await?;
+        life.round(options, number).await?;
         become_idle(&life.world).await;
         measure(&life, &mut usage).await;
         if number == options.rounds {

@@ -71,7 +71,10 @@ impl SoakWorld {
         seed.store().create(gardener::namespace("garden"))?;
         for shoot in &shoots {
             let (kcm, mcm) = (rng.random_range(1..=3), rng.random_range(1..=2));
-            shoot.record().wanted = [(KCM, kcm), (MCM, mcm), (CA, 1), (STORE, 4)].into();
+            let wanted = [(KCM, kcm), (MCM, mcm), (CA, 1), (STORE, 4)];
+            shoot.record().wanted = wanted
+                .map(|(name, replicas)| (name.to_owned(), replicas))
+                .into();
             shoot.furnish(rng.random_range(2..=6))?;
         }
         Ok(Self {

@@ -115,12 +115,6 @@ pub fn old_cluster(namespace: &str, grace: &str) -> Value {
     cluster
 }
 
-/// Puts something into a Cluster that nobody reads, deeper than parsers that build a tree follow.
-pub fn nest_deeply(cluster: &mut Value) {
-    let nested = (0..150).fold(json!("the end"), |inner, _| json!({ "a": inner }));
-    cluster["spec"]["shoot"]["spec"]["provider"]["workers"][0]["providerConfig"] = nested;
-}
-
 /// The Secret with a shoot's kubeconfig.
 pub fn probe_secret(namespace: &str, kubeconfig: &str) -> Value {
     let kubeconfig = BASE64_STANDARD.encode(kubeconfig);

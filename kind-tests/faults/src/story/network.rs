@@ -17,7 +17,7 @@ use crate::shoot::SoakShoot;
 const CONSEQUENCES: Duration = Duration::from_millis(500);
 
 /// What an API server in memory does to the probes; one that throttles asks for N seconds.
-const FAULTS: [&str; 19] = [
+const FAULTS: [&str; 16] = [
     "* *: throttles N",
     "* *: 503",
     "list leases: 500",
@@ -33,9 +33,6 @@ const FAULTS: [&str; 19] = [
     "* *: slow",
     "list leases: truncated",
     "list leases: garbage",
-    "list leases: oversized",
-    "list leases: endless",
-    "list leases: pods",
     "cut",
 ];
 
