@@ -70,11 +70,6 @@ impl Resource {
         self
     }
 
-    /// Whether `metadata.generation` counts changes.
-    pub(crate) fn has_generation(&self) -> bool {
-        self.custom || self.replicas
-    }
-
     /// `v1` or `GROUP/VERSION`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -125,7 +120,6 @@ v1 events Event
 events.k8s.io/v1 events Event
 coordination.k8s.io/v1 leases Lease
 discovery.k8s.io/v1 endpointslices EndpointSlice
-authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview cluster-wide
 apps/v1 deployments Deployment status replicas
 apps/v1 statefulsets StatefulSet status replicas
 apps/v1 replicasets ReplicaSet status replicas

@@ -10,12 +10,11 @@ use crate::{
 };
 
 /// What clients cannot change.
-const FIXED: [&str; 7] = [
+const FIXED: [&str; 6] = [
     "name",
     "namespace",
     "uid",
     "creationTimestamp",
-    "generation",
     "resourceVersion",
     "deletionTimestamp",
 ];
@@ -31,7 +30,7 @@ pub(super) fn admit(
     set_type(resource, new)?;
     merge(new, &json!({"metadata": {}}));
     let Some(client) = client else {
-        restore(new, old, &FIXED[..6]);
+        restore(new, old, &FIXED[..5]);
         return Ok(());
     };
     let (name, is) = (old.metadata("name"), old.metadata("uid"));
@@ -83,18 +82,4 @@ pub(super) fn set_defaults(resource: &Resource, value: &mut Value) {
     if resource.replicas && value["spec"]["replicas"].is_null() {
         merge(value, &json!({"spec": {"replicas": 1}}));
     }
-}
-
-/// The part of an object whose change counts as a new generation: of Deployments also the
-/// annotations.
-pub(super) fn wish(resource: &Resource, object: &Value) -> Value {
-    if resource.kind == "Deployment" {
-        return json!([object["spec"], object["metadata"]["annotations"]]);
-    }
-    if !resource.custom {
-        return object["spec"].clone();
-    }
-    let mut wish = object.clone();
-    merge(&mut wish, &json!({"metadata": null, "status": null}));
-    wish
 }
