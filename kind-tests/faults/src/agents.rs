@@ -2,7 +2,6 @@
 
 pub mod replica;
 pub mod running;
-pub mod vitals;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -75,6 +74,7 @@ impl Agents {
                 state: Mutex::default(),
             };
             world.seed.access().grant(&replica.token(), replica.user());
+            world.credentials.register(&replica.token());
             Ok(Arc::new(replica))
         };
         let all = [

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use testbed::eventually_within;
+use testbed::page::metrics;
+use testbed::usage::status;
 use tokio::time::{Instant, sleep};
 
 use crate::agents::replica::AgentReplica;
-use crate::agents::vitals::vitals;
 use crate::life::Life;
 use crate::oracle::leaks::{MeasuredUsage, ProcessKey, Used};
 use crate::oracle::violations::ViolationKind;
@@ -94,4 +95,22 @@ async fn least(replica: &AgentReplica) -> Result<(ProcessKey, Used)> {
         }
     }
     Ok((process, least))
+}
+
+/// The process that runs, and what it uses at this moment.
+async fn vitals(replica: &AgentReplica) -> Result<(ProcessKey, Used)> {
+    let id = replica.id().context("it does not run")?;
+    let values = metrics(&replica.log()).await?.values;
+    let tasks = values.get("dwd_tasks").context("no tasks")?;
+    let files = std::fs::read_dir(format!("/proc/{id}/fd"))?.count();
+    let used = [
+        ("tasks", *tasks as u64),
+        ("files", files as u64),
+        ("threads", status(id, "Threads")?),
+        ("resident_kib", status(id, "VmRSS")?),
+    ];
+    let leads = values.iter().any(|(series, value)| {
+        series.starts_with("leader_election_master_status") && *value == 1.0
+    });
+    Ok(((replica.name, replica.serial(), leads), used.into()))
 }

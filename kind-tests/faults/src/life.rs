@@ -12,7 +12,6 @@ use common::logging::{LevelFilter, levels};
 use futures::future::{OptionFuture, join_all};
 use testbed::kubelets::Kubelets;
 use testbed::log::tail;
-use testbed::secrets::Credentials;
 use testbed::wall;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -69,8 +68,6 @@ pub struct Life {
     pub agents: Arc<Agents>,
     /// Where all stands that the agents of this thread log, which `LOG` may name.
     pub log: PathBuf,
-    /// What nobody may show.
-    pub credentials: Arc<Credentials>,
     _kubelets: Kubelets,
     background: JoinSet<Result<()>>,
     _listening: DefaultGuard,
@@ -82,12 +79,8 @@ impl Life {
         let leeway = binary.map_or(Duration::ZERO, |_| LEEWAY);
         let world = Arc::new(SoakWorld::build(seed, shoots, leeway).await?);
         let agents = Arc::new(Agents::new(&world, binary)?);
-        let credentials = Arc::new(Credentials::of(&["soak-probe-token"]));
-        for replica in &agents.0 {
-            credentials.register(&replica.token());
-        }
         let log = std::env::var_os("LOG").map_or(agents.0[0].start.log.clone(), PathBuf::from);
-        credentials.watch(&log);
+        world.credentials.watch(&log);
         Ok(Self {
             _kubelets: world.kubelets(),
             _listening: listen(&log)?,
@@ -95,7 +88,6 @@ impl Life {
             world,
             agents,
             log,
-            credentials,
         })
     }
 
@@ -140,7 +132,7 @@ impl Life {
         for replica in &self.agents.0 {
             replica.terminate().await;
         }
-        let leaks = self.credentials.no_leaks().err();
+        let leaks = self.world.credentials.no_leaks().err();
         let leaks = leaks.map(|leaks| format!("{leaks:#}"));
         // A shoot's task is started again after a panic.
         let panics = Some(tail(&self.log, 1, "panicked")).filter(|line| !line.is_empty());

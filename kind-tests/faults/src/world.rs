@@ -15,6 +15,7 @@ use http::uri::Authority;
 use rand::RngExt;
 use testbed::gardener;
 use testbed::kubelets::Kubelets;
+use testbed::secrets::Credentials;
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -38,6 +39,8 @@ pub struct SoakWorld {
     pub shoots: Vec<Arc<SoakShoot>>,
     /// What the shoots' owner records say, if they can be resolved, and how often they were asked for.
     pub owner: watch::Sender<(Option<&'static str>, usize)>,
+    /// What nobody may show.
+    pub credentials: Credentials,
     /// Whether the agents' configs can be read: no process is started while one cannot, since it
     /// would end at once, and rightly.
     pub configs_good: watch::Sender<bool>,
@@ -82,6 +85,7 @@ impl SoakWorld {
             seed,
             shoots,
             owner: watch::Sender::default(),
+            credentials: Credentials::of(&["soak-probe-token"]),
             configs_good: watch::Sender::new(true),
         })
     }

@@ -140,14 +140,8 @@ impl Script {
     /// An API server has this fault from now on.
     pub(super) fn fail(&mut self, is_seed: bool, fault: &str) -> Result<()> {
         self.disturb(is_seed);
-        let api = self.api(is_seed);
-        match InjectedFault::named(fault)? {
-            InjectedFault::Answers(when, fault) => {
-                self.fault = Some((is_seed, api.faults().add(when, fault)));
-            }
-            InjectedFault::Network(network) => api.set_network(network),
-            InjectedFault::Moment(strike) => strike(api),
-        }
+        let begun = InjectedFault::named(fault)?.begin(self.api(is_seed));
+        self.fault = begun.map(|id| (is_seed, id)).or(self.fault);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api_server::{Fault, MemoryApi, Network, Record, When};
+use api_server::{Fault, FaultId, MemoryApi, Network, Record, When};
 use serde_json::{Value, json};
 
 use crate::shoot::long;
@@ -43,20 +43,31 @@ impl InjectedFault {
         })
     }
 
+    /// Whether it is not over at once.
+    pub fn lasts(&self) -> bool {
+        !matches!(self, Self::Moment(_))
+    }
+
+    /// It begins; of some answers its id.
+    pub fn begin(self, api: &MemoryApi) -> Option<FaultId> {
+        match self {
+            Self::Answers(when, fault) => return Some(api.faults().add(when, fault)),
+            Self::Network(network) => api.set_network(network),
+            Self::Moment(strike) => strike(api),
+        }
+        None
+    }
+
     /// It lasts for as long as this takes, if it is not over at once.
     pub async fn during(self, api: &MemoryApi, time: impl Future<Output = ()>) {
-        match self {
-            Self::Answers(when, fault) => {
-                let id = api.faults().add(when, fault);
-                time.await;
-                api.faults().remove(id);
-            }
-            Self::Network(network) => {
-                api.set_network(network);
-                time.await;
-                api.set_network(Network::Up);
-            }
-            Self::Moment(strike) => strike(api),
+        let lasts = self.lasts();
+        let begun = self.begin(api);
+        if lasts {
+            time.await;
+            api.set_network(Network::Up);
+        }
+        if let Some(id) = begun {
+            api.faults().remove(id);
         }
     }
 }

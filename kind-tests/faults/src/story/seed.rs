@@ -85,7 +85,7 @@ impl SeedFaults<'_> {
                 false => fault.to_owned(),
             };
             let injected = InjectedFault::named(&fault)?;
-            let lasts = !matches!(injected, InjectedFault::Moment(_));
+            let lasts = injected.lasts();
             let time = self.actor.seconds(if long {
                 0.5..=11.0
             } else {
