@@ -37,9 +37,10 @@
 //!
 //! It answers what a kube-apiserver would on the same paths: lists (selectors, pages from one
 //! moment), watches from a version on (bookmarks, 410), merge patches with conflicts, and what it
-//! passes on to pods. It knows no admission or validation, no generations, no controllers, no
-//! strategic or server-side-apply patches, dry runs of patches alone, and updates of Leases alone.
-//! Namespaces need not exist before their objects, and pods have no grace.
+//! passes on to pods. It knows no admission, defaults or validation, no status of its own path, no
+//! generations, no controllers, no strategic or server-side-apply patches, dry runs of patches
+//! alone, and updates of Leases alone. Namespaces need not exist before their objects, and pods have
+//! no grace.
 
 mod access;
 mod authority;

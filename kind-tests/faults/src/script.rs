@@ -173,8 +173,8 @@ impl Script {
             "meanwhile" => self.meanwhile(rest)?,
             "all" => for name in DEPENDENTS { self.until(name, rest).await? },
             "kcm" | "mcm" | "ca" | "store" => self.until(long(verb), rest).await?,
-            "written" => { let names: Vec<_> = rest.split_terminator(' ').map(long).collect(); ensure!(self.written() == names, "{:?}", self.written()); }
-            "rehearsed" => { let names: Vec<_> = rest.split_terminator(' ').map(long).collect(); soon(step, async || { ensure!(self.rehearsed() == names, "{:?}", self.rehearsed()); Ok(()) }).await?; }
+            "written" => ensure!(self.written() == names(rest), "{:?}", self.written()),
+            "rehearsed" => soon(step, async || { ensure!(self.rehearsed() == names(rest), "{:?}", self.rehearsed()); Ok(()) }).await?,
             "writes" => soon(step, async || { ensure!(self.written().len() >= number(rest)?, "{:?}", self.written()); Ok(()) }).await?,
             "writers" => { let by = |record: &Record| scales(record) && record.user != self.replica(rest).name; ensure!(self.seed().requests().count(by) == 0 && !self.written().is_empty(), "or somebody else"); }
             // Faults: of which requests to whom, and which.
@@ -210,4 +210,8 @@ impl Script {
         }
         Ok(())
     }
+}
+
+fn names(words: &str) -> Vec<&str> {
+    words.split_terminator(' ').map(long).collect()
 }

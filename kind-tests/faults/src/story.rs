@@ -30,7 +30,7 @@ pub struct ShootStory {
     pub actor: Actor,
 }
 
-/// What may happen beside an outage: how often each is chosen, its name, and its steps, as scripts have
+/// Acts beside an outage: how often each is chosen, its name, and its steps, as scripts have
 /// them. `wait` has the seconds that it takes at least and at most, and what happens `perhaps` does so
 /// mostly; NAME is any dependent, # a number of replicas. Without steps it is told elsewhere.
 #[rustfmt::skip]

@@ -28,7 +28,7 @@ use crate::story::actor::rng;
 const PODS: Duration = Duration::from_millis(300);
 
 fn resources() -> Vec<Resource> {
-    let stores = Resource::custom("example.org/v1", "stores", "Store").with_status();
+    let stores = Resource::custom("example.org/v1", "stores", "Store");
     [gardener::resources(), vec![stores]].concat()
 }
 

@@ -49,7 +49,7 @@ pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 pub fn resources() -> Vec<Resource> {
     let clusters = Resource::custom("extensions.gardener.cloud/v1alpha1", "clusters", "Cluster");
     let machines = Resource::custom("machine.sapcloud.io/v1alpha1", "machines", "Machine");
-    vec![clusters.cluster_wide(), machines.with_status()]
+    vec![clusters.cluster_wide(), machines]
 }
 
 /// The prober in the seed.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     ObservedWrite, Store, StoreState, StoredChange,
-    admission::{admit, set_defaults, set_type},
+    admission::{admit, leave_out_empty_maps, set_type},
     key,
 };
 use crate::{
@@ -34,10 +34,7 @@ impl Store {
         let metadata = json!({"name": name, "namespace": resource.namespaced.then_some(namespace),
             "uid": format!("00000000-0000-4000-8000-{:012x}", state.revision + 1), "creationTimestamp": now()});
         merge(&mut value, &json!({"metadata": metadata}));
-        if client.is_some() && resource.status {
-            merge(&mut value, &json!({"status": null}));
-        }
-        set_defaults(resource, &mut value);
+        leave_out_empty_maps(&mut value);
         if state.tables[resource].contains_key(&key(&value)) {
             return Err(already_exists(resource, &name));
         }
@@ -58,7 +55,7 @@ impl Store {
         let mut value = old.value.clone();
         change(&mut value);
         admit(resource, &old, &mut value, client)?;
-        set_defaults(resource, &mut value);
+        leave_out_empty_maps(&mut value);
         if value == old.value {
             return Ok(old);
         }

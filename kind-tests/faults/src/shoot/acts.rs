@@ -40,9 +40,9 @@ impl SoakShoot {
         self.change_cluster(&json!({ "shoot": shoot }).to_string())
     }
 
-    /// Whether nothing may be written or asked for from now on, as where the shoot is paused or
-    /// moves; after it all begins with the initial delay. The end is noted before it is so: the
-    /// watchdog may act at once.
+    /// Begins or ends a time in which nothing may be written or asked for, as where the shoot is
+    /// paused or moves; after it all begins with the initial delay. The end is noted before it is so:
+    /// the watchdog may act at once.
     fn leave_alone(&self, alone: bool) {
         self.update_record(|record, now| {
             if alone {
@@ -68,7 +68,7 @@ impl SoakShoot {
         Ok(())
     }
 
-    /// What a namespace says of a pause; nothing for "-".
+    /// Sets what a namespace says of a pause: nothing for "-".
     pub fn pause(&self, namespace: &str, says: &str) -> Result<()> {
         let says = (says != "-").then_some(says);
         let annotations = json!({"metadata": {"annotations": {PAUSE: says}}});

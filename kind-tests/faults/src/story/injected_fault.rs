@@ -43,7 +43,7 @@ impl InjectedFault {
         })
     }
 
-    /// Whether it is not over at once.
+    /// `false` if it is over at once.
     pub fn lasts(&self) -> bool {
         !matches!(self, Self::Moment(_))
     }

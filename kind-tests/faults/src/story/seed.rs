@@ -54,7 +54,7 @@ const FAULTS: [(&str, f64); 15] = [
     ("compacted", 0.0),
 ];
 
-/// What is changed in the configs, into what, and whether that can be read.
+/// Changes of the configs: something, what comes in its place, and whether that can be read.
 const CONFIGS: [(&str, &str, bool); 4] = [
     ("probeInterval: 2s", "probeInterval: 3s", true),
     ("probeInterval: 2s", "probeInterval: 30", false),
