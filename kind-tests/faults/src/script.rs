@@ -101,8 +101,7 @@ impl Script {
     /// Ends everything.
     pub async fn end(self) -> Result<()> {
         for replica in self.life.agents.0.iter().filter(|one| one.is_running()) {
-            replica.signal(Signal::SIGTERM);
-            timeout(STOP, replica.ended()).await??;
+            stop(replica).await?;
         }
         let events = json!(self.life.world.seed.store().list("events", None));
         self.search("an Event", &events.to_string());
@@ -146,7 +145,7 @@ impl Script {
         match verb {
             // Agents.
             "prober" | "standby" | "weeder" => self.start(verb)?,
-            "stop" => { self.replica(rest).signal(Signal::SIGTERM); timeout(STOP, self.replica(rest).ended()).await??; }
+            "stop" => stop(self.replica(rest)).await?,
             "kill" => { self.replica(rest).signal(Signal::SIGKILL); self.replica(rest).ended().await?; }
             "suspend" => self.replica(rest).cut(CutOff::All, true),
             "resume" => self.replica(rest).cut(CutOff::All, false),
@@ -210,6 +209,11 @@ impl Script {
         }
         Ok(())
     }
+}
+
+async fn stop(replica: &AgentReplica) -> Result<()> {
+    replica.signal(Signal::SIGTERM);
+    timeout(STOP, replica.ended()).await?
 }
 
 fn names(words: &str) -> Vec<&str> {

@@ -29,6 +29,7 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
         ("one is deleted without the lead", "weeder; 20 s; hang weeder; 12 s; deletes weeder bare; found LeaderlessWrites; found WrongDeletions"),
         ("a crash-looping pod is left alone", "weeder; 20 s; service down; 4 s; hang weeder; service up; 11 s; found NotWeeded"),
         ("a request is forbidden", "only get pods; prober; 10 s; found ForbiddenRequests"),
+        ("a shoot's task panics, and is started again", "says probe panicked; found ProcessFailures"),
         ("a credential is logged", "says soak-prober-a-token; found ProcessFailures"),
     ]);
 }
