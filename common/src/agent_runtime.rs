@@ -195,7 +195,6 @@ fn requests_succeed(requests: RequestCounter) -> Check {
 fn register_leads(registry: &mut Registry, lease: &'static str, election: Election) {
     let of_lease = registry.sub_registry_with_label(("name".into(), lease.into()));
     let help = "Whether this process leads (1) or waits (0).";
-    metrics::register_computed(of_lease, "leader_election_master_status", help, move || {
-        Some(election.leads().into())
-    });
+    let name = "leader_election_master_status";
+    metrics::register_condition(of_lease, name, help, move || election.leads());
 }

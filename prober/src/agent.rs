@@ -86,7 +86,11 @@ pub async fn run_on(
     let seed = Arc::new(Seed::new(client.clone()));
     let known = Arc::clone(&seed);
     register_seed_known(registry, move || known.is_known());
-    seed.unreadable.register(registry);
+    registry.register(
+        "dwd_unreadable_objects",
+        "Objects that could not be read; what was known of them stays",
+        seed.unreadable.clone(),
+    );
     let suspend_detector = SuspendDetector::new(clock);
     let burst = NonZeroU32::new(args.kube_api_burst);
     let writer = Writer::new(
@@ -198,7 +202,7 @@ async fn work(
 ) {
     let seed = &*shared.seed;
     let (sender, changes) = mpsc::channel(CHANGES);
-    let mut watches = seed.watch(&shared.config.borrow(), Some(sender.clone()));
+    let mut watches = seed.watch(&shared.config.borrow(), sender.clone());
     let manager = async {
         // No write rests on a probe that was sent before the views were filled.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use common::change::{Change, Listed};
-use common::objects::Readable;
 use common::reflector::{ChangeHandler, reflect};
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -54,7 +53,7 @@ async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwar
     let names: Vec<&str> = config.services.keys().map(|name| &**name).collect();
     let selector = format!("{SERVICE_NAME} in ({})", names.join(","));
     let selected = ListParams::default().labels(&selector).limit(PER_PAGE);
-    let api: Api<Readable<PrunedSlice>> = Api::all(client);
+    let api: Api<PrunedSlice> = Api::all(client);
     let prune = move |slice: PrunedSlice| slice.pruned(&config.services);
     reflect(api, selected, prune, changes).await;
 }
@@ -73,7 +72,7 @@ async fn watch_pods(
     let selected = ListParams::default()
         .labels(&selector.join(","))
         .limit(PER_PAGE);
-    let api: Api<Readable<PrunedPod>> = Api::all(client);
+    let api: Api<PrunedPod> = Api::all(client);
     let prune = move |pod: PrunedPod| {
         let judged = judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
         let is_notable = |reason: &&Spared| **reason != Spared::DoesNotCrashLoop;

@@ -1,17 +1,19 @@
 //! Reads again what a replica that does not lead protects by: its watches may have died without a
 //! sign.
 
+use std::error::Error;
 use std::time::Duration;
 
-use common::objects::{self, ListError, Readable};
+use common::logging::with_causes;
+use common::objects::{self, ReadError, Readable};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use prober_core::config::Config;
 use prober_core::options::{Overrides, ResolvedOptions};
 use prober_core::verdict::BackedNodes;
+use tokio::time::timeout;
 
-use super::namespace::PrunedNamespace;
-use super::{ClusterState, GARDEN, Seed, within};
+use super::{ClusterState, GARDEN, Namespace, Seed};
 use crate::gardener::{Cluster, Machine};
 
 /// Limit of each request; all are made at once.
@@ -31,12 +33,12 @@ impl Seed {
         known: &BackedNodes,
     ) -> Result<(), String> {
         let clusters = Api::<Cluster>::all(self.client.clone());
-        let namespaces = Api::<PrunedNamespace>::all(self.client.clone());
+        let namespaces = Api::<Namespace>::all(self.client.clone());
         let (cluster, own, garden, machines) = tokio::try_join!(
-            within(LIMIT, clusters.get(namespace)),
-            within(LIMIT, namespaces.get_opt(namespace)),
-            within(LIMIT, namespaces.get_opt(GARDEN)),
-            within(LIMIT, self.list_machines(namespace)),
+            within(clusters.get(namespace)),
+            within(namespaces.get_opt(namespace)),
+            within(namespaces.get_opt(GARDEN)),
+            within(self.list_machines(namespace)),
         )?;
         let [own, garden] =
             [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
@@ -53,12 +55,11 @@ impl Seed {
             (machines == *known, "its Machines have changed"),
         ]
         .into_iter()
-        .find_map(|(is_met, why)| (!is_met).then_some(why))
-        .map_or(Ok(()), |why| Err(why.to_owned()))
+        .try_for_each(|(is_met, why)| is_met.then_some(()).ok_or_else(|| why.to_owned()))
     }
 
     /// The node that each Machine backs, if any.
-    async fn list_machines(&self, namespace: &str) -> Result<Vec<Option<String>>, ListError> {
+    async fn list_machines(&self, namespace: &str) -> Result<Vec<Option<String>>, ReadError> {
         let api = Api::namespaced(self.client.clone(), namespace);
         let mut machines = Vec::new();
         let keep = |Readable(machine): Readable<Machine>| {
@@ -68,5 +69,15 @@ impl Seed {
         };
         objects::list(&api, ListParams::default().limit(AT_ONCE), keep).await?;
         Ok(machines)
+    }
+}
+
+/// Bounds a request in time; what went wrong is for people.
+async fn within<T, E: Error + 'static>(
+    request: impl Future<Output = Result<T, E>>,
+) -> Result<T, String> {
+    match timeout(LIMIT, request).await {
+        Ok(answer) => answer.map_err(|error| with_causes(&error)),
+        Err(elapsed) => Err(elapsed.to_string()),
     }
 }
