@@ -33,10 +33,6 @@ fn shoot(words: &str, kind: &str, state: &str) -> GardenerShoot {
                 1,
                 r#""provider": {"workers": [{"name": "a"}, {"name": "b", "controlPlane": {}}]}"#,
             ),
-            "pool of its own and a backup" => (
-                1,
-                r#""provider": {"workers": [{"name": "b", "controlPlane": {"backup": {"provider": "local"}}}]}"#,
-            ),
             "pool of nobody's own" => (
                 1,
                 r#""provider": {"workers": [{"name": "a"}, {"name": "b", "controlPlane": null}]}"#,
@@ -64,12 +60,10 @@ fn what_a_shoot_says_of_itself_decides_whether_it_is_probed() {
         no pool: workerless
         null for pools: workerless
         pool of its own: self_hosted
-        pool of its own and a backup: self_hosted
         pool of nobody's own: probed
         pool, to sleep, awake: hibernated
         pool, to sleep, asleep: hibernated
         pool, not to sleep, asleep: waking_up
-        pool, asleep: waking_up
         pool, not to sleep, awake: probed
         pool, null for sleep: probed
         deleted, pool: deleting
