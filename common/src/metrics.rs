@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -58,14 +57,13 @@ pub(crate) fn registry() -> Registry {
 
 pub(crate) fn router(registry: Registry) -> Router {
     let registry = Arc::new(registry);
-    Router::new().route("/metrics", get(async move || answer(&registry)))
-}
-
-fn answer(registry: &Registry) -> impl IntoResponse + use<> {
-    let mut body = String::new();
-    // Writing to a String does not fail.
-    let _ = encode(&mut body, registry);
-    ([(CONTENT_TYPE, OPEN_METRICS)], body)
+    let answer = async move || {
+        let mut body = String::new();
+        // Writing to a String does not fail.
+        let _ = encode(&mut body, &registry);
+        ([(CONTENT_TYPE, OPEN_METRICS)], body)
+    };
+    Router::new().route("/metrics", get(answer))
 }
 
 #[cfg(test)]

@@ -220,12 +220,10 @@ async fn work(
         // are woken now and by that.
         seed.clusters.relist();
     };
-    let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
     let follow = follow_config(&shared, file, configs, &mut watches);
     tokio::join!(
         manager,
         shutdown.run_until_cancelled(election),
-        shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(shared.suspend_detector.run())
     );

@@ -136,14 +136,12 @@ impl DependentView {
 
     /// The namespaces in which it is held down.
     pub fn held_down(&self) -> Vec<String> {
-        let is_marked = |state: &DependentState| match state {
+        let all = self.view.all().into_iter();
+        let marked = all.filter(|(_, state)| match &**state {
             DependentState::Present(observed) => observed.marks.held_down,
             _ => false,
-        };
-        let all = self.view.all().into_iter();
-        all.filter(|(_, state)| is_marked(state))
-            .map(|(key, _)| key.namespace)
-            .collect()
+        });
+        marked.map(|(key, _)| key.namespace).collect()
     }
 
     /// Keeps the view up to date. What may have changed goes to `changes`.

@@ -79,9 +79,15 @@ impl Seed {
             Some(changes.clone()),
         ));
         tasks.spawn(Arc::clone(&self.wakers).forward(changed));
-        // Whoever regains the seed restores only by Clusters that were read since.
-        let clusters = Arc::clone(&self.clusters);
-        tasks.spawn(async move { clusters.relist_after_interruptions().await });
+        let (clusters, wakers) = (Arc::clone(&self.clusters), Arc::clone(&self.wakers));
+        tasks.spawn(async move {
+            let act = || {
+                // Whoever regains the seed restores only by Clusters that were read since.
+                clusters.relist_if_missed();
+                wakers.wake_all();
+            };
+            clusters.each_time_live(act).await;
+        });
         let mut watches = SeedWatches {
             tasks,
             changes,
