@@ -181,58 +181,57 @@ fn answers_are_told_apart() {
     stage.follow(present(observed("a", 2)), 0);
     let (_, id, change) = stage.rehearsals.next().unwrap();
     assert_eq!(id, ID);
-    let status = |code, said: &str| {
-        let said = said.to_owned();
-        Err(Refusal::Status { code, said })
-    };
-    let unavailable = |code| {
-        let said = "no".to_owned();
-        Err(Refusal::Unavailable { code, said })
-    };
-    let refused = |words: &str| Outcome::Refused(words.to_owned());
     let done = change.after(String::new());
-    let raised = Observed {
-        replicas: 2,
-        ..done.clone()
-    };
-    let unmarked = Observed {
-        marks: Marks::default(),
-        ..done.clone()
-    };
-    for (answer, outcome) in [
-        (Ok(present(done)), Outcome::Accepted),
+    let (mut raised, mut unmarked) = (done.clone(), done.clone());
+    raised.replicas = 2;
+    unmarked.marks = Marks::default();
+    for (answer, refused) in [
+        (done, None),
+        (raised, Some("the answer sets spec.replicas to 2 again")),
         (
-            Ok(present(raised)),
-            refused("the answer sets spec.replicas to 2 again"),
-        ),
-        (
-            Ok(present(unmarked)),
-            refused("the answer drops the watchdog's annotations"),
-        ),
-        (
-            Err(Refusal::Denied {
-                code: 403,
-                said: "no".to_owned(),
-            }),
-            refused("no"),
-        ),
-        (status(422, "no"), refused("no")),
-        (
-            status(400, r#"admission webhook "w" does not support dry run"#),
-            Outcome::Unsupported,
-        ),
-        (unavailable(500), refused("no")),
-        (unavailable(503), Outcome::Unanswered),
-        (
-            Err(Refusal::Conflict(DependentState::Unknown)),
-            Outcome::Overtaken,
-        ),
-        (Err(Refusal::Timeout), Outcome::Unanswered),
-        (
-            status(422, &"ä".repeat(150)),
-            refused(&format!("{}...", "ä".repeat(100))),
+            unmarked,
+            Some("the answer drops the watchdog's annotations"),
         ),
     ] {
-        assert_eq!(Outcome::of(change, answer.clone()), outcome, "{answer:?}");
+        let expected = refused.map_or(Outcome::Accepted, |words| Outcome::Refused(words.into()));
+        assert_eq!(Outcome::of(change, Ok(present(answer))), expected);
+    }
+    let said = "ä".repeat(150);
+    let refused = Outcome::Refused(format!("{}...", "ä".repeat(100)));
+    let no_dry_run = r#"admission webhook "w" does not support dry run"#.to_owned();
+    for (refusal, outcome) in [
+        (
+            Refusal::Denied {
+                code: 403,
+                said: said.clone(),
+            },
+            refused.clone(),
+        ),
+        (
+            Refusal::Unavailable {
+                code: 500,
+                said: said.clone(),
+            },
+            refused,
+        ),
+        (
+            Refusal::Unavailable { code: 503, said },
+            Outcome::Unanswered,
+        ),
+        (
+            Refusal::Status {
+                code: 400,
+                said: no_dry_run,
+            },
+            Outcome::Unsupported,
+        ),
+        (
+            Refusal::Conflict(DependentState::Unknown),
+            Outcome::Overtaken,
+        ),
+        (Refusal::Timeout, Outcome::Unanswered),
+    ] {
+        let of = Outcome::of(change, Err(refusal.clone()));
+        assert_eq!(of, outcome, "{refusal}");
     }
 }
