@@ -103,18 +103,16 @@ impl AgentRuntime {
             (events, Some(recorder))
         };
         events.register(&mut registry);
-        let mut elector = None;
-        let election = if args.dry_run {
-            Election::DryRun
+        let (election, elector) = if args.dry_run {
+            (Election::DryRun, None)
         } else if args.leader_election.enabled {
             let settings = args.leader_election.clone();
-            let (candidate, election) =
+            let (elector, election) =
                 LeaderElector::new(client.clone(), settings, lease, &identity(), events.clone());
-            elector = Some(candidate);
             register_leads(&mut registry, lease, election.clone());
-            election
+            (election, Some(elector))
         } else {
-            Election::Alone
+            (Election::Alone, None)
         };
         Ok(Self {
             agent,

@@ -212,38 +212,43 @@ where
     ) -> Result<(), ReadError> {
         let mut works = false;
         loop {
-            let event = tokio::select! {
+            let change = tokio::select! {
                 biased;
                 () = self.handler.relist_requested() => {
                     self.version = None;
                     self.handler.handle(Change::Ended).await;
                     return Ok(());
                 }
-                event = events.try_next() => event?,
-                () = sleep_until(opened + MIN_WATCH), if !works => {
-                    works = true;
-                    self.works().await;
-                    continue;
-                }
+                event = events.try_next() => match event? {
+                    Some(event) => Some(self.change(event)?),
+                    None if works => {
+                        self.handler.handle(Change::Ended).await;
+                        sleep_until(opened + MIN_WATCH).await;
+                        return Ok(());
+                    }
+                    None => return Err(ReadError::VeryShort),
+                },
+                () = sleep_until(opened + MIN_WATCH), if !works => None,
             };
-            match event {
-                Some(event) => self.apply(event, &mut works).await?,
-                None if works => {
-                    self.handler.handle(Change::Ended).await;
-                    sleep_until(opened + MIN_WATCH).await;
-                    return Ok(());
+            // Any event shows it, and so does time.
+            if !works {
+                works = true;
+                self.works().await;
+            }
+            if let Some((change, version)) = change {
+                if let Some(change) = change {
+                    self.handler.handle(change).await;
                 }
-                None => return Err(ReadError::VeryShort),
+                self.version = Some(version);
             }
         }
     }
 
-    /// Applies an event of a watch, which shows that the watch works.
-    async fn apply(
+    /// The change of an event, if it is one, and the version that it leads to.
+    fn change(
         &mut self,
         event: WatchEvent<Readable<K>>,
-        works: &mut bool,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(Option<Change<V>>, String), ReadError> {
         let (change, version) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 let (key, version) = (object.key(), object.version());
@@ -260,15 +265,7 @@ where
             WatchEvent::Bookmark(bookmark) => (None, Some(bookmark.metadata.resource_version)),
             WatchEvent::Error(status) => return Err(Error::Api(status).into()),
         };
-        let version = known_version(version)?;
-        if !std::mem::replace(works, true) {
-            self.works().await;
-        }
-        if let Some(change) = change {
-            self.handler.handle(change).await;
-        }
-        self.version = Some(version);
-        Ok(())
+        Ok((change, known_version(version)?))
     }
 
     /// The watch works, and what has happened since the last one is here: the API server sends that

@@ -85,12 +85,10 @@ impl Seed {
         futures::join!(
             self.clusters.live(),
             self.machines.live(),
-            self.namespaces.live()
+            self.namespaces.live(),
+            join_all(secrets.iter().map(|secrets| secrets.view.live())),
+            join_all(dependents.iter().map(|dependent| dependent.view.live()))
         );
-        if let Some(secrets) = secrets {
-            secrets.view.live().await;
-        }
-        join_all(dependents.iter().map(|dependent| dependent.view.live())).await;
     }
 
     /// Kind of objects not known at present, if any. Dependents are left out, since their kinds may

@@ -1,11 +1,11 @@
 //! Reads again what a replica that does not lead protects by: its watches may have died without a
 //! sign.
 
-use std::error::Error;
 use std::time::Duration;
 
 use common::logging::with_causes;
 use common::objects::{self, ReadError, Readable};
+use futures::TryFutureExt;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use prober_core::config::Config;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::{ClusterState, GARDEN, Namespace, Seed};
 use crate::gardener::{Cluster, Machine};
 
-/// Limit of each request; all are made at once.
+/// Limit of the requests, which are made at once.
 const LIMIT: Duration = Duration::from_secs(1);
 /// Machines of a page: one request for most shoots, since the time is short.
 const AT_ONCE: u32 = 1000;
@@ -34,12 +34,19 @@ impl Seed {
     ) -> Result<(), String> {
         let clusters = Api::<Cluster>::all(self.client.clone());
         let namespaces = Api::<Namespace>::all(self.client.clone());
-        let (cluster, own, garden, machines) = tokio::try_join!(
-            within(clusters.get(namespace)),
-            within(namespaces.get_opt(namespace)),
-            within(namespaces.get_opt(GARDEN)),
-            within(self.list_machines(namespace)),
-        )?;
+        let read = async {
+            tokio::try_join!(
+                clusters.get(namespace).err_into(),
+                namespaces.get_opt(namespace).err_into(),
+                namespaces.get_opt(GARDEN).err_into(),
+                self.list_machines(namespace),
+            )
+        };
+        let read = timeout(LIMIT, read)
+            .await
+            .map_err(|late| late.to_string())?;
+        let (cluster, own, garden, machines) =
+            read.map_err(|error: ReadError| with_causes(&error))?;
         let [own, garden] =
             [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
         let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
@@ -69,15 +76,5 @@ impl Seed {
         };
         objects::list(&api, ListParams::default().limit(AT_ONCE), keep).await?;
         Ok(machines)
-    }
-}
-
-/// Bounds a request in time; what went wrong is for people.
-async fn within<T, E: Error + 'static>(
-    request: impl Future<Output = Result<T, E>>,
-) -> Result<T, String> {
-    match timeout(LIMIT, request).await {
-        Ok(answer) => answer.map_err(|error| with_causes(&error)),
-        Err(elapsed) => Err(elapsed.to_string()),
     }
 }
