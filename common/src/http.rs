@@ -68,12 +68,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         assert!(address.ip().is_unspecified());
         let taken = address.to_string();
-        for (address, problem) in [
-            (&*taken, "Address already in use"),
-            ("nonsense", ""),
-            (":99999", ""),
-            (":x", ""),
-        ] {
+        for (address, problem) in [(&*taken, "Address already in use"), (":x", "")] {
             let error = format!("{:#}", listen("it", address).await.unwrap_err());
             assert!(
                 error.starts_with(&format!("--it={address}: {problem}")),
