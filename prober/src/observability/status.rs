@@ -46,7 +46,7 @@ impl ProberStatus {
         config: &Config,
         config_refused: bool,
     ) -> Self {
-        let settings = seed.seed_options(config);
+        let settings = seed.options(config, None);
         let mut settings: Vec<_> = settings.iter().flat_map(ShownOption::all).collect();
         settings.retain(ShownOption::is_overruled);
         let (shoots, outages) = {
@@ -93,7 +93,7 @@ impl Seed {
         if shoot.probe.is_some() || shoot.decree.is_some() {
             return;
         }
-        if let Some(options) = self.options(config, &shoot.namespace) {
+        if let Some(options) = self.options(config, Some(&shoot.namespace)) {
             shoot.set_options(options);
         }
         let dependents = config.dependents.iter().map(|dependent| {
