@@ -169,7 +169,6 @@ impl DemoShoot {
             renewer: LeaseRenewer::default(),
             grace: None,
             deployments: &DEPENDENTS,
-            ..MemoryShootPlan::default()
         };
         let nodes = plan.furnish(seed.store(), &api)?;
         Ok(Self {

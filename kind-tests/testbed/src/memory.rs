@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use crate::gardener::{self, CA, KCM, MCM, lease, node};
 use crate::renewers::{LeaseRenewers, LeaseWriter, stamp};
 
+/// The token by which a shoot is probed.
+const TOKEN: &str = "probe";
+
 /// What a shoot is made with. The default has a short grace, for tests.
 #[derive(Clone, Debug)]
 pub struct MemoryShootPlan<'a> {
     /// Its namespace in the seed.
     pub namespace: &'a str,
-    /// The token by which it is probed.
-    pub token: &'a str,
     /// How many nodes it has.
     pub nodes: usize,
     /// How they renew.
@@ -30,7 +31,6 @@ impl Default for MemoryShootPlan<'_> {
     fn default() -> Self {
         Self {
             namespace: "shoot--p--s",
-            token: "probe",
             nodes: 3,
             renewer: LeaseRenewer {
                 beat: Duration::from_millis(300),
@@ -49,7 +49,7 @@ impl MemoryShootPlan<'_> {
     /// # Errors
     /// When one of its objects is there already.
     pub fn furnish(&self, seed: &Store, api: &MemoryApi) -> Result<MemoryNodes, ApiError> {
-        api.access().grant(self.token, gardener::shoot_probe());
+        api.access().grant(TOKEN, gardener::shoot_probe());
         let nodes = MemoryNodes::start(api.store(), "node", self.nodes, self.renewer.clone());
         for node in nodes.names() {
             seed.create(gardener::machine(self.namespace, node))?;
@@ -57,7 +57,7 @@ impl MemoryShootPlan<'_> {
         for (name, replicas) in self.deployments {
             seed.create(gardener::deployment(self.namespace, name, *replicas))?;
         }
-        let kubeconfig = api.kubeconfig(self.token);
+        let kubeconfig = api.kubeconfig(TOKEN);
         seed.create(gardener::probe_secret(self.namespace, &kubeconfig))?;
         seed.create(gardener::cluster(self.namespace, self.grace))?;
         Ok(nodes)

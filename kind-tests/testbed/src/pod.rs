@@ -11,14 +11,14 @@ use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::process::{Process, Program, words};
 use crate::reaper;
 use crate::shoot::ShootCluster;
 
-/// How often it is checked at least whether the programs still run.
-const TICK: Duration = Duration::from_millis(50);
+/// How often it is checked whether the programs are wanted, and still run.
+const TICK: Duration = Duration::from_millis(10);
 /// Kubernetes' default terminationGracePeriodSeconds.
 const TERMINATION_GRACE: Duration = Duration::from_secs(30);
 
@@ -43,13 +43,8 @@ pub fn kube_controller_manager(
          --kube-api-qps=100 --kube-api-burst=200",
         file.display()
     );
-    Ok(Program {
-        name: name.into(),
-        path: programs.join(name),
-        args: words(&args),
-        environment: Vec::new(),
-        log: folder.join("log"),
-    })
+    let (path, log) = (programs.join(name), folder.join("log"));
+    Ok(Program::new(name, &path, words(&args), &log))
 }
 
 /// The programs of a pod and who starts and ends them. Dropping it ends both.
@@ -67,13 +62,13 @@ impl DeploymentPod {
         let (running, is_running) = watch::channel(false);
         let ended = PodEnd::default();
         let told = Arc::clone(&ended);
-        let key = (shoot.namespace.clone(), deployment.to_owned());
-        let mut states = shoot.seed.journal().states();
+        let (seed, namespace) = (shoot.seed.clone(), shoot.namespace.clone());
+        let deployment = deployment.to_owned();
         let mut processes: Vec<Process> = Vec::new();
         let kubelet = async move {
             loop {
-                let state = states.borrow_and_update().get(&key).cloned();
-                let is_wanted = state.is_some_and(|state| state.replicas > 0);
+                let states = seed.journal().states(&namespace);
+                let is_wanted = states.get(&deployment).is_some_and(|it| it.replicas > 0);
                 let runs = !processes.is_empty() && processes.iter_mut().all(Process::is_running);
                 running.send_replace(runs);
                 // A process that does not start or end shows in the scenario: what it should do
@@ -85,9 +80,7 @@ impl DeploymentPod {
                     let took = terminate(std::mem::take(&mut processes)).await.ok();
                     *told.lock() = took.map(|took| (Utc::now(), took));
                 }
-                if let Ok(Err(_)) = timeout(TICK, states.changed()).await {
-                    return;
-                }
+                sleep(TICK).await;
             }
         };
         Self {

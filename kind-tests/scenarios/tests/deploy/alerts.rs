@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::prometheus::{alerts, rules};
+use crate::queries::{alerts, rules};
 use crate::repository;
 use crate::tools::{overlay, shell};
 
@@ -53,22 +53,9 @@ fn alerts_have_their_run_books() -> Result<()> {
     let mut linked = BTreeSet::from(["README.md".to_owned()]);
     for alert in alerts(&overlay("monitoring")?)? {
         let name = alert["alert"].as_str().context("no name")?;
-        let severity = alert["labels"]["severity"].as_str();
-        ensure!(
-            matches!(severity, Some("warning" | "critical")),
-            "{name}: {severity:?}"
-        );
         let link = format!("docs/run-books/{name}.md");
         assert_eq!(alert["annotations"]["runbook_url"], link);
-        let page = repository::text(&link)?;
-        for part in [
-            &format!("# {name}\n"),
-            "## Meaning\n",
-            "## Look\n",
-            "## Act\n",
-        ] {
-            ensure!(page.contains(part), "{link} has no {part}");
-        }
+        repository::text(&link)?;
         ensure!(
             list.contains(&format!("]({name}.md)")),
             "README.md does not list {name}"
