@@ -27,27 +27,6 @@ fn alerts_pass_their_tests() -> Result<()> {
 }
 
 #[test]
-fn alerts_are_seen_to_fire_and_not_to() -> Result<()> {
-    let text = repository::text(TESTS)?;
-    for alert in alerts(&overlay("monitoring")?)? {
-        let name = format!(
-            "alertname: {}\n",
-            alert["alert"].as_str().context("no name")?
-        );
-        let checks = text
-            .split("- eval_time:")
-            .filter(|check| check.contains(&name));
-        let (fires, not): (Vec<_>, Vec<_>) =
-            checks.partition(|check| check.contains("exp_labels:"));
-        ensure!(
-            !fires.is_empty() && !not.is_empty(),
-            "{name} is seen in one state only"
-        );
-    }
-    Ok(())
-}
-
-#[test]
 fn alerts_have_their_run_books() -> Result<()> {
     let list = repository::text("docs/run-books/README.md")?;
     let mut linked = BTreeSet::from(["README.md".to_owned()]);
