@@ -124,12 +124,7 @@ impl SeedCluster {
 
     /// What a prober asked of this seed.
     pub fn asked(&self) -> Vec<Asked> {
-        self.asked_by(PROBER_USER)
-    }
-
-    /// What a user asked of this seed.
-    pub fn asked_by(&self, user: &str) -> Vec<Asked> {
-        self.plane.asked_by(user, &Mark::default())
+        self.asked_since(&Mark::default())
     }
 
     /// What a prober asked of this seed since then.

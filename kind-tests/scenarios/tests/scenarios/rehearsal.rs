@@ -24,14 +24,7 @@ const SCALED: [(&str, &str, &str); 2] = [
     ("apps/v1", "Deployment", KCM),
     ("bed.example.org/v1", "Scaler", "scaler"),
 ];
-/// Those that are there of the others.
-const EXISTING: [(&str, &str, &str); 4] = [
-    ("apps/v1", "Deployment", "frozen"),
-    ("apps/v1", "Deployment", "unanswered"),
-    ("apps/v1", "Deployment", "set-back"),
-    ("apps/v1", "StatefulSet", "unpatchable"),
-];
-/// Dependents of which each would be refused: kind, name and words.
+/// Dependents of which each would be refused: kind, name and words. The last two are not there.
 const REFUSED: [(&str, &str, &str); 6] = [
     ("Deployment", "frozen", "no scaling on Fridays"),
     ("Deployment", "unanswered", "failed calling webhook"),
@@ -117,7 +110,8 @@ fn refusals_are_found_before_an_outage() -> Result<()> {
             ..ShootPlan::default()
         };
         let shoot = ShootCluster::create(bed, &seed, "rehearsed", plan).await?;
-        for (api_version, kind, name) in SCALED.into_iter().chain(EXISTING) {
+        let refused = REFUSED.map(|(kind, name, _)| ("apps/v1", kind, name));
+        for (api_version, kind, name) in SCALED.iter().chain(&refused[..4]) {
             let created = shoot.create_workload(api_version, kind, name, 2);
             created.await?;
         }
@@ -127,12 +121,10 @@ fn refusals_are_found_before_an_outage() -> Result<()> {
         in_force(api, namespace, "set-back", r#""replicas":3"#).await?;
         in_force(api, namespace, "unanswered", "failed calling webhook").await?;
 
-        let scaled = SCALED.map(|(version, kind, name)| dependent(version, kind, name, 0, 0));
-        let mut dependents = Vec::from(scaled);
-        let refused = REFUSED.iter();
-        dependents.extend(refused.map(|(kind, name, _)| dependent("apps/v1", kind, name, 0, 0)));
+        let all = SCALED.iter().chain(&refused);
+        let all = all.map(|(api_version, kind, name)| dependent(api_version, kind, name, 0, 0));
         let config = ProberConfig {
-            dependents,
+            dependents: all.collect(),
             ..ProberConfig::default()
         };
         let begin = shoot.history().len();

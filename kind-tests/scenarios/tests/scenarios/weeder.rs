@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
+use testbed::audit::Mark;
 use testbed::crash_loop::{PodHealth, ROLE, pod, set_health, set_ready, slice};
 use testbed::gardener::{self, WEEDER, WEEDER_USER, weeder_access};
 use testbed::gardenlet::Gardenlet;
@@ -67,7 +68,7 @@ fn weeder_of_gardener_restarts_a_chain() -> Result<()> {
             .await?;
         }
         ensure!(weeder.terminate().await?.success());
-        let asked = seed.asked_by(WEEDER_USER);
+        let asked = seed.plane().asked_by(WEEDER_USER, &Mark::default());
         assert_eq!(beyond(&objects, &asked)?, BTreeSet::new());
         Ok(())
     })

@@ -218,14 +218,9 @@ impl ApiServer {
         Mark(std::fs::metadata(&self.audit).map_or(0, |log| log.len() as usize))
     }
 
-    /// What its audit log says since then.
-    pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
-        since(&self.audit, mark)
-    }
-
     /// What a user asked since then.
     pub fn asked_by(&self, user: &str, mark: &Mark) -> Vec<Asked> {
-        let mut asked = self.asked(mark);
+        let mut asked = since(&self.audit, mark);
         asked.retain(|asked| asked.user == user);
         asked
     }
