@@ -12,7 +12,7 @@ use serde_json::Value;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::kubelets::Kubelets;
 use testbed::log::tail;
-use testbed::memory::{LeaseRenewer, MemoryNodes, MemoryShootPlan};
+use testbed::memory::{MemoryNodes, MemoryShootPlan};
 use testbed::seed::ReplicaState;
 use testbed::shoot::renew_time;
 use testbed::{ProberConfig, gardener, reaper};
@@ -166,7 +166,7 @@ impl DemoShoot {
         let plan = MemoryShootPlan {
             namespace: &namespace,
             nodes: NODES,
-            renewer: LeaseRenewer::default(),
+            beat: Duration::from_secs(10),
             grace: None,
             deployments: &DEPENDENTS,
         };

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::process::{Process, Program, words};
 use crate::reaper;
@@ -21,8 +21,6 @@ use crate::shoot::ShootCluster;
 const TICK: Duration = Duration::from_millis(10);
 /// Kubernetes' default terminationGracePeriodSeconds.
 const TERMINATION_GRACE: Duration = Duration::from_secs(30);
-
-type PodEnd = Arc<Mutex<Option<(DateTime<Utc>, Duration)>>>;
 
 /// kube-controller-manager, with nothing but the controllers that give nodes up and write
 /// endpoints, for the cluster of `kubeconfig`; a node whose lease is older than `grace` is marked
@@ -50,8 +48,8 @@ pub fn kube_controller_manager(
 /// The programs of a pod and who starts and ends them. Dropping it ends both.
 pub struct DeploymentPod {
     is_running: watch::Receiver<bool>,
-    /// When it last ended as it was asked to, and how long after SIGTERM.
-    pub ended: PodEnd,
+    /// When it last ended as it was asked to.
+    pub ended: Arc<Mutex<Option<DateTime<Utc>>>>,
     _kubelet: JoinSet<()>,
 }
 
@@ -60,7 +58,7 @@ impl DeploymentPod {
     /// that is at 0; when one has ended by itself, all are started again.
     pub fn start(shoot: &ShootCluster, deployment: &str, programs: Vec<Program>) -> Self {
         let (running, is_running) = watch::channel(false);
-        let ended = PodEnd::default();
+        let ended = Arc::<Mutex<_>>::default();
         let told = Arc::clone(&ended);
         let (seed, namespace) = (shoot.seed.clone(), shoot.namespace.clone());
         let deployment = deployment.to_owned();
@@ -77,8 +75,8 @@ impl DeploymentPod {
                     processes.clear();
                     processes.extend(programs.iter().flat_map(Program::start));
                 } else if !is_wanted && !processes.is_empty() {
-                    let took = terminate(std::mem::take(&mut processes)).await.ok();
-                    *told.lock() = took.map(|took| (Utc::now(), took));
+                    let ended = terminate(std::mem::take(&mut processes)).await;
+                    *told.lock() = ended.ok().map(|()| Utc::now());
                 }
                 sleep(TICK).await;
             }
@@ -96,12 +94,11 @@ impl DeploymentPod {
     }
 }
 
-/// Asks programs to end, as a kubelet does, and waits for that; how long it took.
-async fn terminate(processes: Vec<Process>) -> Result<Duration> {
-    let began = Instant::now();
+/// Asks programs to end, as a kubelet does, and waits for that.
+async fn terminate(processes: Vec<Process>) -> Result<()> {
     for mut process in processes {
         process.signal(Signal::SIGTERM)?;
         process.end(TERMINATION_GRACE).await?;
     }
-    Ok(began.elapsed())
+    Ok(())
 }
