@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::objects::{self, collection, name};
-use crate::secrets;
 
 /// How long an answer may take. An API server gives up after 60 s; on loopback it has answered long
 /// before this.
@@ -39,12 +38,6 @@ pub enum ObjectChange {
     Set(Value),
     /// The object is gone; this was its last state.
     Gone(Value),
-}
-
-/// A kubeconfig with a bearer token, which nothing may print from now on.
-pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
-    secrets::all().register(token);
-    api_server::kubeconfig(server, authority, token)
 }
 
 /// What a request is answered; an error when it takes too long.
@@ -129,11 +122,6 @@ impl KubeApi {
     /// An object or a list.
     pub async fn get(&self, path: &str) -> Result<Value> {
         self.send(Method::GET, path, "json", None).await
-    }
-
-    /// An object, or none when it does not exist.
-    pub async fn find(&self, path: &str) -> Result<Option<Value>> {
-        unless(self.get(path).await, Status::is_not_found)
     }
 
     /// The objects in a collection.
@@ -247,7 +235,6 @@ impl KubeApi {
         let answer = self.post(&path, &json!({"spec": {}})).await?;
         let token = answer["status"]["token"].as_str();
         let token = token.context("no token in the answer")?;
-        secrets::all().register(token);
         Ok(token.into())
     }
 }

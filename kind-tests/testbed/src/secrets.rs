@@ -1,21 +1,10 @@
-//! No credential is ever leaked: every token that the testbed makes is known here, and all that the
-//! programs under test write and serve is searched for pieces of them, by every scenario.
-//!
-//! ```text
-//! tokens -> register --.
-//! logs of the programs under test, their pages when they end, Events --search--> leaks --> every scenario fails
-//! ```
+//! No credential is ever leaked: whatever agents write and serve is searched for pieces of the tokens
+//! that they have.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::collections::HashSet;
 
-use anyhow::{Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use parking_lot::Mutex;
-
-use crate::page::{address, get_blocking};
 
 /// What is searched for: pieces of this many bytes. Shorter ones occur by chance, and help nobody
 /// to guess a token of hundreds; a shorter token is a placeholder of a test and no credential.
@@ -23,16 +12,6 @@ const PIECE: usize = 16;
 /// How far apart the pieces of a token begin. So whatever shows `PIECE + STEP - 1` bytes of it in a
 /// row is found.
 const STEP: usize = 8;
-/// A program that answers at all answers sooner. One that is suspended does not.
-const ANSWER: Duration = Duration::from_secs(1);
-
-static ALL: LazyLock<Credentials> = LazyLock::new(Credentials::default);
-
-/// All credentials of this test process.
-pub fn all() -> &'static Credentials {
-    &ALL
-}
-
 /// Credentials, and where they were found although they must be nowhere.
 #[derive(Default)]
 pub struct Credentials {
@@ -43,8 +22,6 @@ pub struct Credentials {
 struct CredentialState {
     pieces: HashSet<Vec<u8>>,
     leaks: Vec<String>,
-    /// Logs that are searched, and how far they have been.
-    logs: BTreeMap<PathBuf, usize>,
 }
 
 impl Credentials {
@@ -92,41 +69,6 @@ impl Credentials {
     /// Each place where one was found.
     pub fn leaks(&self) -> Vec<String> {
         self.state.lock().leaks.clone()
-    }
-
-    /// From now on what is written to this log is searched.
-    pub fn watch(&self, log: &Path) {
-        self.state.lock().logs.entry(log.into()).or_default();
-    }
-
-    /// Searches what the program that writes this log serves now.
-    pub(crate) fn search_pages(&self, log: &Path) {
-        for path in ["/metrics", "/healthz", "/readyz"] {
-            // One that serves nothing, or stands still, tells nothing either.
-            let served = address(log, path);
-            let served = served.and_then(|address| get_blocking(&address, path, ANSWER));
-            if let Ok((_, body)) = served {
-                self.search(&format!("{path} of {}", log.display()), body.as_bytes());
-            }
-        }
-    }
-
-    /// Fails if any credential has leaked.
-    ///
-    /// # Errors
-    /// With each place where one was found.
-    pub fn no_leaks(&self) -> Result<()> {
-        let logs = self.state.lock().logs.clone();
-        for (log, searched) in logs {
-            let text = std::fs::read(&log).unwrap_or_default();
-            // A piece may be cut by where the last search ended.
-            let from = searched.saturating_sub(PIECE);
-            self.search(&log.display().to_string(), &text[from.min(text.len())..]);
-            self.state.lock().logs.insert(log, text.len());
-        }
-        let leaks = self.leaks();
-        ensure!(leaks.is_empty(), "{leaks:#?}");
-        Ok(())
     }
 }
 

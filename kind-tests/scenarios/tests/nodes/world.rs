@@ -22,13 +22,12 @@ use crate::shoot::NodeShoot;
 pub struct NodeWorld {
     /// The seed.
     pub seed: ControlPlane,
-    /// Its machine.
-    pub seed_machine: NodeMachine,
     /// A kubeconfig file for its administrator.
     pub kubeconfig: PathBuf,
     /// The shoot that the watchdog protects.
     pub shoot: NodeShoot,
     kubectl: PathBuf,
+    _machine: NodeMachine,
     _processes: [Process; 3],
 }
 
@@ -53,7 +52,7 @@ impl NodeWorld {
         };
         let programs = go_programs::built("nodes")?;
         let controllers = bed.programs().await?;
-        let [product, _] = images::product()?;
+        let product = images::product()?;
         let (seed, shoot, tool, controller_manager) = try_join!(
             plane("seed", 6443, 96, &["seed"]),
             plane("shoot", 8443, 97, &["w1", "w2", "w3"]),
@@ -84,18 +83,18 @@ impl NodeWorld {
             let images = [&tool];
             machine(name, number, &shoot, &images).await
         });
-        let (seed_machine, workers) =
+        let (machine, workers) =
             try_join!(machine("seed", 10, &seed, &images), try_join_all(workers))?;
         prepare(seed.api()).await?;
         let processes = [
             controller("kube-controller-manager", &controllers, &root)?,
             controller("kube-scheduler", &programs, "")?,
-            proxy(&programs, &folder, &seed_machine)?,
+            proxy(&programs, &folder, &machine)?,
         ];
         Ok(Self {
             shoot: NodeShoot::create(seed.api(), "shoot--node--kept", shoot, workers).await?,
             seed,
-            seed_machine,
+            _machine: machine,
             kubeconfig,
             kubectl: go_programs::built("deployment-tools")?.join("kubectl"),
             _processes: processes,
