@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Steps of a story, with new ones where the model knows more: a new pod gets a UID, the existing
-/// pod may be `ended`, and all slices are `listed` again, unchanged.
+/// Steps of a story, with new ones where the model knows more: a new pod gets a UID, and the existing
+/// pod may be `ended`.
 fn any_event() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "n[01]/(etcd|api)(-1)? (ready|unready)",
@@ -18,8 +18,6 @@ fn any_event() -> impl Strategy<Value = String> {
         3 => "crash n[01]/[abc] on (etcd|api|etcd\\+api)( terminated c:[12])?",
         2 => "ended n[01]/[abc] c:[12]",
         1 => "gone n[01]/[abc]",
-        1 => "slices lost",
-        2 => "slices listed",
         2 => (1..12).prop_map(|tenths| format!("{} s", 30 * tenths)),
         2 => (1..12).prop_map(|tenths| format!("{} s", 0.4 * f64::from(tenths))),
     ]
@@ -39,8 +37,6 @@ struct DeletionModel {
     ready: BTreeMap<String, Instant>,
     pods: BTreeMap<String, ModelPod>,
     sent: HashSet<String>,
-    /// True if the state may be outdated.
-    lost: bool,
 }
 
 impl DeletionModel {
@@ -70,16 +66,6 @@ impl DeletionModel {
                 return self.shown(name);
             }
             ["gone", name] => drop(self.pods.remove(name)),
-            ["slices", "lost"] => self.lost = true,
-            ["slices", "listed"] => {
-                self.lost = false;
-                let endpoints = |(name, ready): (&String, &bool)| match ready {
-                    true => format!(" {name}=e"),
-                    false => format!(" {name}="),
-                };
-                let slices = self.slices.iter().map(endpoints);
-                return format!("slices{}", slices.collect::<String>());
-            }
             _ => {}
         }
         event.to_owned()
@@ -124,11 +110,8 @@ impl DeletionModel {
             };
             crash_loops && !self.sent.contains(&pod.uid) && pod.services.split('+').any(is_open)
         };
-        let pods = self.pods.iter().filter(|_| !self.lost);
-        let due: Vec<_> = pods
-            .filter(is_due)
-            .map(|(_, pod)| pod.uid.clone())
-            .collect();
+        let due = self.pods.iter().filter(is_due);
+        let due: Vec<_> = due.map(|(_, pod)| pod.uid.clone()).collect();
         self.sent.extend(due.iter().cloned());
         due
     }
