@@ -227,12 +227,14 @@ impl Task {
     /// is given back.
     fn feed(&mut self, input: Input, mut permits: ByDirection<Option<Permit>>) {
         self.refresh();
-        let (config, cluster) = (Arc::clone(&self.context.config), Arc::clone(&self.cluster));
         let ShootContext {
-            namespace, shared, ..
+            namespace,
+            shared,
+            config,
+            ..
         } = &self.context;
         let machines = self.machines.of(&shared.seed, namespace);
-        let mut env = shared.environment(namespace, &config, &cluster, machines);
+        let mut env = shared.environment(namespace, config, &self.cluster, machines);
         env.permits = ByDirection {
             up: permits.up.is_some(),
             down: permits.down.is_some(),
@@ -263,7 +265,7 @@ impl Task {
 
     /// Begins the next rehearsal when it is due; while the shoot is not well there is none. One that
     /// is under way then is cancelled.
-    fn rehearse(&mut self, env: &Environment<'_>, now: Moment) {
+    fn rehearse(&mut self, env: &Environment, now: Moment) {
         let ShootContext {
             namespace,
             shared,

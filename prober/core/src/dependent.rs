@@ -1,8 +1,6 @@
 //! One dependent: the object as it is known, and what this replica has done about it since the
 //! verdict turned.
 
-use std::ops::{Index, IndexMut};
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -11,8 +9,8 @@ use super::moment::Moment;
 use super::object_view::ObjectView;
 use super::plan::Direction;
 use super::refusal::Refusal;
-use super::replicas::{DependentState, Observed, PlannedWrite};
-use crate::config::{Dependent, DependentId, ResourceRef};
+use super::replicas::{DependentState, PlannedWrite};
+use crate::config::{Dependent, ResourceRef};
 use crate::shoot::{Reason, Waits};
 
 /// Time after which a protective request is retried on another connection: the connect timeout, and
@@ -189,11 +187,6 @@ impl DependentRecord {
         self.view.state()
     }
 
-    /// State of the resource, if it is known and exists.
-    pub fn observed(&self) -> Option<&Arc<Observed>> {
-        self.view.observed()
-    }
-
     pub fn is_held_down(&self) -> bool {
         self.view.is_held_down()
     }
@@ -202,22 +195,5 @@ impl DependentRecord {
     /// then. Where somebody removed its marker, `only_held_down` leaves it at 0.
     pub fn stays_held_down(&self, only_held_down: bool) -> bool {
         self.view.stays_held_down(only_held_down)
-    }
-}
-
-/// Dependents of one shoot, in config order.
-pub(crate) type Dependents = Vec<DependentRecord>;
-
-impl Index<DependentId> for Dependents {
-    type Output = DependentRecord;
-
-    fn index(&self, id: DependentId) -> &DependentRecord {
-        &self[id.0]
-    }
-}
-
-impl IndexMut<DependentId> for Dependents {
-    fn index_mut(&mut self, id: DependentId) -> &mut DependentRecord {
-        &mut self[id.0]
     }
 }

@@ -11,8 +11,9 @@ use crate::plan::{ByDirection, Direction};
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     config: Arc<Config>,
-    settings: ShootSettings,
-    goes_first: bool,
+    pub settings: Arc<ShootSettings>,
+    /// See [`Environment::goes_first`].
+    pub goes_first: bool,
     /// What forbids a write, whatever the probes say.
     pub forbidden: ByDirection<Option<Reason>>,
     /// Time of the last change.
@@ -22,10 +23,10 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn new(env: &Environment<'_>, now: Moment) -> Self {
+    pub(super) fn new(env: &Environment, now: Moment) -> Self {
         Self {
-            config: Arc::clone(env.config),
-            settings: env.settings.clone(),
+            config: Arc::clone(&env.config),
+            settings: Arc::clone(&env.settings),
             goes_first: env.goes_first(),
             forbidden: forbidden(env, false),
             since: now,
@@ -34,35 +35,24 @@ impl Terms {
     }
 
     /// Takes in the environment. Returns true if the shoot's own settings have changed.
-    pub(super) fn observe(&mut self, env: &Environment<'_>, now: Moment) -> bool {
+    pub(super) fn observe(&mut self, env: &Environment, now: Moment) -> bool {
         let forbidden = forbidden(env, self.was_paused);
         self.was_paused = env.paused.unwrap_or(self.was_paused);
-        let has_new_settings = self.settings != *env.settings;
-        if has_new_settings {
-            self.settings.clone_from(env.settings);
-        }
+        let has_new_settings = self.settings != env.settings;
         if has_new_settings
-            || !Arc::ptr_eq(env.config, &self.config)
+            || !Arc::ptr_eq(&env.config, &self.config)
             || (self.goes_first, self.forbidden) != (env.goes_first(), forbidden)
         {
-            self.config = Arc::clone(env.config);
+            self.config = Arc::clone(&env.config);
+            self.settings = Arc::clone(&env.settings);
             (self.goes_first, self.forbidden) = (env.goes_first(), forbidden);
             self.since = now;
         }
         has_new_settings
     }
-
-    pub(super) fn settings(&self) -> &ShootSettings {
-        &self.settings
-    }
-
-    /// See [`Environment::goes_first`].
-    pub(super) fn goes_first(&self) -> bool {
-        self.goes_first
-    }
 }
 
-fn forbidden(env: &Environment<'_>, was_paused: bool) -> ByDirection<Option<Reason>> {
+fn forbidden(env: &Environment, was_paused: bool) -> ByDirection<Option<Reason>> {
     let reason = |direction| {
         let protects = direction == Direction::Down && env.goes_first();
         let is_owned = match env.owner {

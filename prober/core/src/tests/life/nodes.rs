@@ -77,8 +77,6 @@ pub struct Nodes {
     /// Times in which no node can renew, and in which nobody reaches the API server.
     pub silences: Vec<Range<Seconds>>,
     pub away: Vec<Range<Seconds>>,
-    /// The nodes that Machines back from each moment on.
-    machines: Vec<(Seconds, Arc<BackedNodes>)>,
 }
 
 impl Nodes {
@@ -134,7 +132,6 @@ impl Nodes {
             unback(plan, &mut nodes, rng);
         }
         Self {
-            machines: machines(&nodes),
             nodes,
             fraction: plan.fraction,
             lease_duration: plan.lease_duration,
@@ -144,8 +141,9 @@ impl Nodes {
     }
 
     pub fn machines(&self, t: Seconds) -> Arc<BackedNodes> {
-        let later = self.machines.partition_point(|(from, _)| *from <= t);
-        Arc::clone(&self.machines[later.saturating_sub(1)].1)
+        let backed = self.nodes.iter().filter(|node| node.is_backed(t));
+        let names = backed.map(|node| Some(node.name.as_str()));
+        Arc::new(names.collect())
     }
 
     pub fn leases(&self, t: Seconds) -> LeaseList {
@@ -285,17 +283,16 @@ fn silences(plan: &Plan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
 
 fn away(plan: &Plan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
     let (mut away, mut t) = (vec![], 200.0 + rng.random_range(0.0..100.0));
-    let (lasts, comes_back, until) = match &plan.away {
+    match &plan.away {
         Away::Never => return away,
         Away::During(span) => return vec![span.clone()],
         Away::Once(lasts) => return vec![t..t + lasts],
-        Away::Flapping => (8.0..15.0, 2.0..8.0, t + 240.0),
-        Away::Often => (1.0..60.0, 80.0..300.0, plan.calm_from() - 100.0),
-    };
-    while t < until {
-        let end = t + rng.random_range(lasts.clone());
+        Away::Often => {}
+    }
+    while t < plan.calm_from() - 100.0 {
+        let end = t + rng.random_range(1.0..60.0);
         away.push(t..end);
-        t = end + rng.random_range(comes_back.clone());
+        t = end + rng.random_range(80.0..300.0);
     }
     away
 }
@@ -346,11 +343,6 @@ fn renewals(
 ) -> Vec<(Seconds, Seconds)> {
     let error = plan.clocks.error(rng.random());
     let mut renewals = vec![];
-    let mut starts = vec![];
-    if plan.kubelets_start < FOR_GOOD {
-        let first = plan.kubelets_start + rng.random_range(0.0..plan.beat);
-        starts = vec![first + 1.0, first];
-    }
     let mut t = exists.start + rng.random_range(0.0..plan.beat);
     while t < exists.end.min(plan.life + BEFORE) {
         let calm = t >= plan.calm_from();
@@ -366,9 +358,6 @@ fn renewals(
         }
         let stretch = rng.random_range(plan.stretch.0..plan.stretch.1);
         t = taken.max(t + plan.beat * if calm { 1.0 } else { stretch });
-        if let Some(start) = starts.pop_if(|start| *start < t) {
-            t = start.max(taken);
-        }
     }
     renewals
 }
@@ -386,21 +375,4 @@ fn unback(plan: &Plan, nodes: &mut [Node], rng: &mut StdRng) {
         }
         from = to + rng.random_range(20.0..400.0);
     }
-}
-
-fn machines(nodes: &[Node]) -> Vec<(Seconds, Arc<BackedNodes>)> {
-    let spans = nodes
-        .iter()
-        .flat_map(|node| node.unbacked.iter().chain([&node.machine]));
-    let mut changes: Vec<_> = spans.flat_map(|span| [span.start, span.end]).collect();
-    changes.sort_by(f64::total_cmp);
-    changes.dedup();
-    changes
-        .into_iter()
-        .map(|t| {
-            let backed = nodes.iter().filter(|node| node.is_backed(t));
-            let names = backed.map(|node| Some(node.name.as_str()));
-            (t, Arc::new(names.collect()))
-        })
-        .collect()
 }

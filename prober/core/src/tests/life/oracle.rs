@@ -160,8 +160,7 @@ impl Life {
             nodes.is_outage_by(Counts::Candidates, sent + later, within, age - later)
         });
         let justified = outage.any(|outage| outage);
-        let is_clear = plan.is_clear() && !self.replicas[by].blind;
-        let is_old = is_clear && self.t - sent > OLD + 2.0 * answer;
+        let is_old = plan.is_clear() && self.t - sent > OLD + 2.0 * answer;
         let verdict = newest.map(|(_, verdict)| verdict);
         let holds = [
             Verdict::HoldUndecided,
