@@ -93,8 +93,6 @@ nobody leads, stale views, pauses: nobody leads, stale views, pauses, the shoot 
 nobody leads, edits
 created again, views lag 20 s: blips, views lag 20 s, dependents created again
 routes go in outages
-Machines deleted by force
-Machines deleted by force, nodes return
 Machines go, edits: Machines go, edits, 2 to 4 nodes
 healthy, new nodes -60: healthy, churn, clocks -60, 2 to 5 nodes, fraction 0.5
 healthy, leases of 120 s: healthy, beats of 30 s, crashes

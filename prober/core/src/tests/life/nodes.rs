@@ -8,13 +8,11 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::Seconds;
-use super::plan::{Away, FOR_GOOD, Machines, Plan, Silences};
+use super::plan::{Away, FOR_GOOD, Plan, Silences};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::tests::scene::{node_record, wall};
 use crate::verdict::{BackedNodes, NodeRecord};
 
-/// Without any Machine the leases count that were renewed since then (D-55).
-const ABANDONED: Seconds = 600.0;
 /// Renewals begin so long before a life.
 const BEFORE: Seconds = 200.0;
 
@@ -81,18 +79,7 @@ pub struct Nodes {
 
 impl Nodes {
     pub fn new(plan: &Plan, rng: &mut StdRng) -> Self {
-        let mut silences = silences(plan, rng);
-        let deleted = match plan.machines {
-            Machines::Deleted { nodes_return } => {
-                let outage = rng.random_range(0..silences.len() / 2);
-                if !nodes_return {
-                    silences.truncate(outage + 1);
-                    silences[outage].end = FOR_GOOD;
-                }
-                silences[outage].start + rng.random_range(45.0..70.0)
-            }
-            Machines::Stay | Machines::Go => FOR_GOOD,
-        };
+        let silences = silences(plan, rng);
         let away = away(plan, rng);
         let mut nodes = Vec::new();
         for number in 0..rng.random_range(plan.nodes.0..plan.nodes.1) {
@@ -115,9 +102,6 @@ impl Nodes {
                 nodes.push(again);
             }
         }
-        for node in &mut nodes {
-            node.machine.end = node.machine.end.min(deleted);
-        }
         for node in nodes.iter_mut().take(plan.excluded) {
             node.excluded.push(-BEFORE..FOR_GOOD);
         }
@@ -128,7 +112,7 @@ impl Nodes {
                 node.excluded.push(from..to);
             }
         }
-        if plan.machines == Machines::Go {
+        if plan.machines_go {
             unback(plan, &mut nodes, rng);
         }
         Self {
@@ -224,15 +208,12 @@ impl Nodes {
         if self.machines(t).count > 0 {
             return with(Node::is_backed);
         }
-        with(|node, t| node.age(t) < ABANDONED)
+        self.leased(t).collect()
     }
 
     /// True while there are leases and not a single Machine, and has been for some seconds.
     pub fn has_moved_away(&self, t: Seconds, within: Seconds) -> bool {
-        let moved = |t| {
-            let recent = self.leased(t).any(|node| node.age(t) < ABANDONED - 2.0);
-            self.machines(t).count == 0 && self.leased(t).count() >= 2 && recent
-        };
+        let moved = |t| self.machines(t).count == 0 && self.leased(t).count() >= 2;
         moved(t) && moved(t - within)
     }
 

@@ -33,17 +33,6 @@ pub enum Away {
     During(Range<Seconds>),
 }
 
-/// Fate of the Machines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Machines {
-    #[default]
-    Stay,
-    /// They are gone for some time, most of them at once.
-    Go,
-    /// They are deleted by force in an outage, which may last for good.
-    Deleted { nodes_return: bool },
-}
-
 /// Leadership of the replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leadership {
@@ -166,7 +155,8 @@ pub struct Plan {
     pub excluded: usize,
     /// In outages a controller of the seed finds the routes of all nodes gone, which excludes them.
     pub routes_go: bool,
-    pub machines: Machines,
+    /// Machines are gone for some time, most of them at once.
+    pub machines_go: bool,
     /// The API server is away for everyone.
     pub away: Away,
     // Answers of the shoot and of the seed.

@@ -4,7 +4,7 @@
 //! [short name: ]word, word 25 s, ...   each changes the plan of the words before it
 //! ```
 
-use super::plan::{Away, Leadership, Machines, Plan, Silences};
+use super::plan::{Away, Leadership, Plan, Silences};
 
 /// The name of a row.
 pub fn name(row: &str) -> &str {
@@ -70,9 +70,7 @@ impl Plan {
             "churn" => self.churn = true,
             "conditions" => self.conditions = true,
             "routes go in outages" => self.routes_go = true,
-            "Machines go" => self.machines = Machines::Go,
-            "Machines deleted by force" => self.machines = Machines::Deleted { nodes_return: false },
-            "nodes return" => self.machines = Machines::Deleted { nodes_return: true },
+            "Machines go" => self.machines_go = true,
             "away" => self.away = Away::Often,
             "away for # s" => self.away = Away::Once(n),
             "away from # to # s" => self.away = Away::During(n..m),
