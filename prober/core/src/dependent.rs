@@ -1,6 +1,7 @@
 //! One dependent: the object as it is known, and what this replica has done about it since the
 //! verdict turned.
 
+use std::mem;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -28,7 +29,7 @@ const UNDONE_WITHIN: TimeDelta = TimeDelta::minutes(1);
 /// Writes that were undone in a row from which on others keep writing.
 pub(crate) const UNDONE_OFTEN: u32 = 3;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DependentRecord {
     pub resource: ResourceRef,
     pub(crate) view: ObjectView,
@@ -71,19 +72,7 @@ impl DependentRecord {
     pub(crate) fn new(dependent: &Dependent) -> Self {
         Self {
             resource: dependent.resource.clone(),
-            view: ObjectView::default(),
-            open: None,
-            tried: None,
-            left_behind: false,
-            was_left_alone: false,
-            sent: None,
-            written: None,
-            repeats: 0,
-            failures: 0,
-            again_at: Moment::START,
-            waits: None,
-            said: None,
-            intended: None,
+            ..Self::default()
         }
     }
 
@@ -103,12 +92,14 @@ impl DependentRecord {
         marked
     }
 
-    /// Begins anew: the verdict has turned, and what was done about the other one is over.
+    /// The verdict has turned: keeps the object and what is under way, and forgets all else.
     pub(crate) fn begin_course(&mut self) {
-        (self.open, self.left_behind, self.was_left_alone, self.said) = (None, false, false, None);
-        (self.written, self.repeats) = (None, 0);
-        (self.failures, self.again_at) = (0, Moment::START);
-        self.sent.take_if(|sent| !sent.is_under_way);
+        *self = Self {
+            resource: mem::take(&mut self.resource),
+            view: mem::take(&mut self.view),
+            sent: self.sent.take_if(|sent| sent.is_under_way),
+            ..Self::default()
+        };
     }
 
     /// Returns the write that had no answer, once it is seen to be made.

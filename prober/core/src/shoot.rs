@@ -81,6 +81,7 @@ struct Course {
 type Goal = (Direction, Scope);
 
 /// One input, and what follows from it.
+#[derive(Default)]
 struct Output {
     now: Moment,
     actions: Vec<Action>,
@@ -99,12 +100,8 @@ impl Output {
     fn new(env: &Environment, now: Moment) -> Self {
         Self {
             now,
-            actions: Vec::new(),
-            wake: None,
             permits: env.permits,
-            wanted: None,
-            is_changed: false,
-            is_unfinished: false,
+            ..Self::default()
         }
     }
 

@@ -29,7 +29,7 @@ const EARLY_PROBES: u32 = 11;
 const EARLIEST: f64 = 0.1;
 
 /// The last probe, and the time of the next one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Probe {
     is_under_way: bool,
     /// Start and end of the last one; at first none has begun.
@@ -66,18 +66,11 @@ impl Probe {
             (start.eligible + half - now).max(half.min(env.spread))
         };
         Self {
-            is_under_way: false,
-            began: None,
             ended: now,
-            changed_at: None,
-            failures: 0,
-            throttled_until: Moment::START,
-            at_once: false,
-            wants_nodes: false,
-            count: 0,
             share: env.chance,
             chance: env.chance,
             due: now + scaled(wait, env.chance),
+            ..Self::default()
         }
     }
 

@@ -185,27 +185,17 @@ impl Outage {
 /// Prints what came of the outages of a row: sums, and the middle one of each measure with the one that
 /// 5 % exceed.
 fn print_figures(row: &str, outages: &[Outage]) {
-    let sums: [(&str, fn(&Outage) -> usize); 7] = [
-        ("outages lost", |one| usize::from(one.is_lost())),
-        ("wrong writes", |one| one.life.wrong.len()),
-        ("not restored", |one| usize::from(one.restored().is_none())),
-        ("writes", |one| one.life.made.len()),
-        ("conflicts", |one| one.life.conflicts),
-        ("probes", |one| one.life.probes),
-        ("lists of nodes", |one| one.life.lists),
-    ];
-    for (what, count) in sums {
+    let sum = |what: &str, count: fn(&Outage) -> usize| {
         figure(row, what, outages.iter().map(count).sum::<usize>());
-    }
-    let measures: [(&str, fn(&Outage) -> Option<Seconds>); 3] = [
-        ("late", |one| one.can_be_seen().then(|| one.late())),
-        ("down after", |one| {
-            let down = one.down().unwrap_or(one.back + 150.0);
-            one.can_be_seen().then_some(down - one.possible)
-        }),
-        ("restored after", Outage::restored),
-    ];
-    for (what, measure) in measures {
+    };
+    sum("outages lost", |one| usize::from(one.is_lost()));
+    sum("wrong writes", |one| one.life.wrong.len());
+    sum("not restored", |one| usize::from(one.restored().is_none()));
+    sum("writes", |one| one.life.made.len());
+    sum("conflicts", |one| one.life.conflicts);
+    sum("probes", |one| one.life.probes);
+    sum("lists of nodes", |one| one.life.lists);
+    let spread = |what: &str, measure: fn(&Outage) -> Option<Seconds>| {
         let mut list: Vec<_> = outages.iter().filter_map(measure).collect();
         list.sort_by(f64::total_cmp);
         for percent in [50, 95] {
@@ -213,7 +203,13 @@ fn print_figures(row: &str, outages: &[Outage]) {
                 figure(row, &format!("{what} s, p{percent}"), format!("{value:.2}"));
             }
         }
-    }
+    };
+    spread("late", |one| one.can_be_seen().then(|| one.late()));
+    spread("down after", |one| {
+        let down = one.down().unwrap_or(one.back + 150.0);
+        one.can_be_seen().then_some(down - one.possible)
+    });
+    spread("restored after", Outage::restored);
 }
 
 fn healthy_rows() -> Vec<String> {
