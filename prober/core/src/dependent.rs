@@ -45,7 +45,7 @@ pub struct DependentRecord {
     pub(crate) sent: Option<Sent>,
     /// The last write of this replica in this course.
     pub(crate) written: Option<Moment>,
-    /// How many in a row followed another one within a minute.
+    /// Number of those in a row that followed another one within a minute.
     pub(crate) repeats: u32,
     /// Failed attempts in a row, and the end of the back-off after the last one.
     pub(crate) failures: u32,
@@ -164,7 +164,7 @@ impl DependentRecord {
         self.failures > 0
     }
 
-    /// What the next write waits for.
+    /// Wait of the next write.
     pub fn waits(&self) -> Option<Waits> {
         self.waits
     }

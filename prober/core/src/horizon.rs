@@ -1,4 +1,4 @@
-//! What the leases say of the time to come, if nothing is renewed from now on.
+//! Moments to come by the leases, if nothing is renewed from now on.
 
 use chrono::TimeDelta;
 

@@ -66,11 +66,6 @@ impl Grace {
         }
     }
 
-    /// The same period for kubelets with default settings.
-    pub fn for_kubelets(self) -> Self {
-        self.for_beat(DEFAULT_BEAT)
-    }
-
     pub const fn period(self) -> TimeDelta {
         self.period
     }
@@ -452,9 +447,7 @@ impl LeaseClocks {
     /// Grace period for judging these leases as a whole, by their shortest beat.
     pub(crate) fn grace(&self, grace: Grace) -> Grace {
         let beats = self.entries.iter().map(|entry| entry.clock.beat());
-        beats
-            .min()
-            .map_or_else(|| grace.for_kubelets(), |beat| grace.for_beat(beat))
+        grace.for_beat(beats.min().unwrap_or(DEFAULT_BEAT))
     }
 }
 

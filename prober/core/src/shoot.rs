@@ -77,7 +77,7 @@ struct Course {
     deadline: Moment,
 }
 
-/// What is to become of the dependents.
+/// Direction in which dependents are to go, and which of them.
 type Goal = (Direction, Scope);
 
 /// One input, and what follows from it.

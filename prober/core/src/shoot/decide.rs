@@ -1,4 +1,4 @@
-//! Whether a write may be made. It is read from top to bottom: what forbids it, its time, its
+//! Decision on a write: may it be made? It is read from top to bottom: what forbids it, its time, its
 //! evidence. Nothing in here has a side effect: asked twice, it says the same.
 
 use chrono::TimeDelta;
@@ -23,7 +23,7 @@ const AWAITS_ANSWER: TimeDelta = TimeDelta::seconds(2);
 /// that, since a leader probes every 5 s in a restore.
 const RECENT: TimeDelta = TimeDelta::seconds(5);
 
-/// What a write waits for.
+/// Reason for which a write waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Reason {
@@ -158,7 +158,7 @@ impl Shoot {
         Ok(due)
     }
 
-    /// What forbids it.
+    /// Fails if something forbids it.
     fn is_permitted(
         &self,
         id: DependentId,

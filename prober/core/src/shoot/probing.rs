@@ -1,4 +1,4 @@
-//! When to probe: just when the verdict could fall, when a write wants an answer, and otherwise as
+//! Times of probes: just when the verdict could fall, when a write wants an answer, and otherwise as
 //! rarely as configured.
 
 use std::time::Duration;

@@ -14,7 +14,7 @@ pub(super) struct Terms {
     pub settings: Arc<ShootSettings>,
     /// See [`Environment::goes_first`].
     pub goes_first: bool,
-    /// What forbids a write, whatever the probes say.
+    /// Reason for which nothing is written, whatever the probes say.
     pub forbidden: ByDirection<Option<Reason>>,
     /// Time of the last change.
     pub since: Moment,

@@ -1,4 +1,4 @@
-//! What is written, and what follows from the answers.
+//! Writes, and what follows from their answers.
 
 use std::sync::Arc;
 
