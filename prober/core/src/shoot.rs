@@ -127,7 +127,7 @@ impl Shoot {
             course: None,
             up_since: None,
             marked_after: Moment::START,
-            terms: Terms::new(env, now),
+            terms: Terms::of(env, false, now),
             dependents: dependents.map(DependentRecord::new).collect(),
             probe: Probe::new(start, env, now),
             next: None,

@@ -23,31 +23,27 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn new(env: &Environment, now: Moment) -> Self {
+    /// Terms by an environment; `was_paused` is the pause that was read last.
+    pub(super) fn of(env: &Environment, was_paused: bool, now: Moment) -> Self {
         Self {
             config: Arc::clone(&env.config),
             settings: Arc::clone(&env.settings),
             goes_first: env.goes_first(),
-            forbidden: forbidden(env, false),
+            forbidden: forbidden(env, was_paused),
             since: now,
-            was_paused: env.paused.unwrap_or(false),
+            was_paused: env.paused.unwrap_or(was_paused),
         }
     }
 
     /// Takes in the environment. Returns true if the shoot's own settings have changed.
     pub(super) fn observe(&mut self, env: &Environment, now: Moment) -> bool {
-        let forbidden = forbidden(env, self.was_paused);
-        self.was_paused = env.paused.unwrap_or(self.was_paused);
-        let has_new_settings = self.settings != env.settings;
-        if has_new_settings
-            || !Arc::ptr_eq(&env.config, &self.config)
-            || (self.goes_first, self.forbidden) != (env.goes_first(), forbidden)
-        {
-            self.config = Arc::clone(&env.config);
-            self.settings = Arc::clone(&env.settings);
-            (self.goes_first, self.forbidden) = (env.goes_first(), forbidden);
-            self.since = now;
-        }
+        let new = Self::of(env, self.was_paused, now);
+        let has_new_settings = new.settings != self.settings;
+        let is_same = !has_new_settings
+            && Arc::ptr_eq(&new.config, &self.config)
+            && (new.goes_first, new.forbidden) == (self.goes_first, self.forbidden);
+        let since = if is_same { self.since } else { now };
+        *self = Self { since, ..new };
         has_new_settings
     }
 }
