@@ -11,6 +11,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::control_plane::{ApiServer, ControlPlane, Etcd, ForNodes};
 use crate::go_programs;
+use crate::secrets;
 use crate::seed::SeedCluster;
 use crate::stalls::tolerating_stalls;
 
@@ -39,12 +40,21 @@ struct Local {
 /// Runs a scenario on the shared runtime; once more where it fails and this machine stood still
 /// meanwhile.
 pub fn scenario(act: impl AsyncFn(&'static Testbed) -> Result<()>) -> Result<()> {
-    RUNTIME.block_on(tolerating_stalls(async || act(&BED).await))
+    RUNTIME.block_on(tolerating_stalls(async || lent(&act).await))
 }
 
 /// Runs something on the shared runtime, once.
 pub fn with_bed(act: impl AsyncFnOnce(&'static Testbed) -> Result<()>) -> Result<()> {
-    RUNTIME.block_on(act(&BED))
+    RUNTIME.block_on(lent(act))
+}
+
+/// Does something with the testbed. It fails also when any program under test has leaked a
+/// credential so far.
+async fn lent(act: impl AsyncFnOnce(&'static Testbed) -> Result<()>) -> Result<()> {
+    match (act(&BED).await, secrets::all().no_leaks()) {
+        (Err(error), Err(leaks)) => Err(error.context(leaks)),
+        (result, no_leaks) => result.and(no_leaks),
+    }
 }
 
 impl Testbed {

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::objects::{self, collection, name};
+use crate::secrets;
 
 /// How long an answer may take. An API server gives up after 60 s; on loopback it has answered long
 /// before this.
@@ -235,6 +236,7 @@ impl KubeApi {
         let answer = self.post(&path, &json!({"spec": {}})).await?;
         let token = answer["status"]["token"].as_str();
         let token = token.context("no token in the answer")?;
+        secrets::all().register(token);
         Ok(token.into())
     }
 }

@@ -19,7 +19,7 @@
 //! with Gardener's resources and roles, [`ShootCluster`] is one cluster whose control plane lives
 //! in a namespace of a seed. What Gardener itself deploys, and what it finds, is said by its own
 //! code ([`gardenlet`]). Everything that is started ends with the test process, however that ends
-//! ([`reaper`]).
+//! ([`reaper`]), and what the programs under test log is searched for credentials ([`secrets`]).
 
 pub mod agent;
 pub mod audit;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use crate::log::{lines, tail};
-use crate::reaper;
+use crate::{reaper, secrets};
 
 /// What Gardener grants an agent to end (rule 85).
 const GRACE: Duration = Duration::from_secs(5);
@@ -79,6 +79,10 @@ impl Program {
             .with_context(|| format!("cannot start {}", self.path.display()))?;
         let pid = child.id().context("it has ended")?.try_into()?;
         reaper::register(pid)?;
+        // The program under test may tell no credentials.
+        if self.path.file_stem() == Some("dependency-watchdog".as_ref()) {
+            secrets::all().watch(&self.log);
+        }
         Ok(Process {
             program: self.clone(),
             child,

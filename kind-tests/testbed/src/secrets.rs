@@ -1,8 +1,11 @@
-//! No credential is ever leaked: whatever agents write and serve is searched for pieces of the tokens
-//! that they have.
+//! No credential is ever leaked: every token that the testbed makes is known here, and the logs of
+//! the programs under test are searched for pieces of them, by every scenario.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use anyhow::{Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use parking_lot::Mutex;
 
@@ -12,6 +15,14 @@ const PIECE: usize = 16;
 /// How far apart the pieces of a token begin. So whatever shows `PIECE + STEP - 1` bytes of it in a
 /// row is found.
 const STEP: usize = 8;
+
+static ALL: LazyLock<Credentials> = LazyLock::new(Credentials::default);
+
+/// All credentials of this test process.
+pub fn all() -> &'static Credentials {
+    &ALL
+}
+
 /// Credentials, and where they were found although they must be nowhere.
 #[derive(Default)]
 pub struct Credentials {
@@ -22,6 +33,8 @@ pub struct Credentials {
 struct CredentialState {
     pieces: HashSet<Vec<u8>>,
     leaks: Vec<String>,
+    /// Logs that are searched, and how far they have been.
+    logs: BTreeMap<PathBuf, usize>,
 }
 
 impl Credentials {
@@ -69,6 +82,29 @@ impl Credentials {
     /// Each place where one was found.
     pub fn leaks(&self) -> Vec<String> {
         self.state.lock().leaks.clone()
+    }
+
+    /// From now on what is written to this log is searched.
+    pub fn watch(&self, log: &Path) {
+        self.state.lock().logs.entry(log.into()).or_default();
+    }
+
+    /// Fails if any credential has leaked.
+    ///
+    /// # Errors
+    /// With each place where one was found.
+    pub fn no_leaks(&self) -> Result<()> {
+        let logs = self.state.lock().logs.clone();
+        for (log, searched) in logs {
+            let text = std::fs::read(&log).unwrap_or_default();
+            // A piece may be cut by where the last search ended.
+            let from = searched.saturating_sub(PIECE);
+            self.search(&log.display().to_string(), &text[from.min(text.len())..]);
+            self.state.lock().logs.insert(log, text.len());
+        }
+        let leaks = self.leaks();
+        ensure!(leaks.is_empty(), "{leaks:#?}");
+        Ok(())
     }
 }
 

@@ -45,7 +45,7 @@ impl Reporter {
     }
 
     /// Called before each input. Settings that were known stay shown while they are not.
-    pub(crate) fn observe(&self, env: &Environment<'_>) {
+    pub(crate) fn observe(&self, env: &Environment) {
         if env.paused.is_some() {
             self.handle.update(|view| {
                 if view.set_options(env.options) {
