@@ -9,12 +9,13 @@ use tokio::sync::OnceCell;
 
 use crate::commands::said;
 use crate::images::{PRODUCT, repository};
+use crate::policies::enforce;
 use crate::world::NodeWorld;
 
 /// Both Deployments.
 pub const AGENTS: [&str; 2] = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
 /// The pods of both agents.
-const PODS: &str = "/api/v1/namespaces/garden/pods";
+pub const PODS: &str = "/api/v1/namespaces/garden/pods";
 /// Where the program is in the image.
 const PROGRAM: &str = "/usr/local/bin/dependency-watchdog";
 
@@ -67,11 +68,12 @@ pub async fn leader(world: &NodeWorld, agent: &str) -> Result<String> {
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
 
 /// Installs them, once for all tests.
-pub async fn installed(world: &NodeWorld) -> Result<()> {
+pub async fn installed(world: &'static NodeWorld) -> Result<()> {
     INSTALLED
         .get_or_try_init(async || {
             world.shoot.publish().await?;
             install(world).await?;
+            enforce(world).await?;
             let status = format!(
                 "--namespace {GARDEN} exec deployment/{} -- {PROGRAM} status --address localhost:9644",
                 AGENTS[0]

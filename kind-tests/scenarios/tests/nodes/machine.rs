@@ -7,8 +7,9 @@ use anyhow::{Result, ensure};
 use testbed::control_plane::{ControlPlane, kubelet_token};
 use testbed::process::{Process, words};
 use testbed::{eventually, reaper};
+use tokio::process::Command;
 
-use crate::commands::shell;
+use crate::commands::{said, shell};
 use crate::images::TOOL;
 
 /// The control planes' address on the bridge between all machines.
@@ -99,6 +100,12 @@ impl NodeMachine {
         let state = if plugged { "up" } else { "down" };
         let plug = format!("ip link set {} {state}", self.name);
         shell(&plug).await.map(drop)
+    }
+
+    /// What a command prints that runs in this machine.
+    pub async fn run(&self, command: &[&str]) -> Result<String> {
+        let mut enter = Command::new("nsenter");
+        Ok(said(enter.args(self.enter()).args(command)).await?.0)
     }
 
     /// The arguments of `nsenter` before a command in this machine.

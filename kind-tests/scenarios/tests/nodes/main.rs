@@ -14,18 +14,19 @@ mod images;
 mod installation;
 mod machine;
 mod outages;
+mod policies;
 mod shoot;
 mod weeding;
 mod workloads;
 mod world;
 
 use anyhow::{Context, Result, ensure};
-use testbed::gardener::{GARDEN, PROBE_USER, PROBER_USER, WEEDER_USER};
+use testbed::gardener::{CA, GARDEN, PROBE_USER, PROBER_USER, WEEDER_USER};
 use testbed::scenario;
 
 use crate::commands::shell;
-use crate::installation::{AGENTS, installed, leader};
-use crate::outages::outage;
+use crate::installation::{AGENTS, PODS, installed, leader};
+use crate::outages::{ProberChange, outage};
 use crate::weeding::weeded;
 use crate::world::NodeWorld;
 
@@ -61,12 +62,32 @@ fn image_holds_no_shell() -> Result<()> {
 }
 
 #[test]
+fn policies_let_through_what_is_needed() -> Result<()> {
+    scenario(async |bed| {
+        let world = NodeWorld::get(bed).await?;
+        installed(world).await?;
+        let pods = world.seed.api().list(PODS).await?;
+        let address = pods[0]["status"]["podIP"].as_str().context("no address")?;
+        let stranger = format!("--namespace {} exec deployment/{CA}", world.shoot.namespace);
+        let asks = async |port: u16| {
+            let nc = format!("{stranger} -- nc -w 2 {address} {port} -e /bin/true");
+            world.kubectl(&nc).await.is_ok()
+        };
+        ensure!(asks(9643).await, "metrics cannot be read");
+        ensure!(!asks(9644).await, "another pod reaches the health port");
+        Ok(())
+    })
+}
+
+#[test]
 fn no_node_and_no_endpoint_is_lost() -> Result<()> {
     scenario(async |bed| {
         let world = NodeWorld::get(bed).await?;
         installed(world).await?;
         let marks = [&world.seed, &world.shoot.plane].map(|plane| plane.mark());
-        outage(world).await?;
+        for change in [ProberChange::LeaderKilled, ProberChange::Restarted] {
+            outage(world, change).await?;
+        }
         let mut refused = [
             world.seed.asked_by(PROBER_USER, &marks[0]),
             world.seed.asked_by(WEEDER_USER, &marks[0]),

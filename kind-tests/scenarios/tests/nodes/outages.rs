@@ -1,4 +1,4 @@
-//! The shoot's nodes lose their network, while the prober is restarted.
+//! The shoot's nodes lose their network, while this or that happens to the prober.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use testbed::eventually;
 use testbed::gardener::GARDEN;
 use testbed::shoot::renew_times;
 
-use crate::installation::AGENTS;
+use crate::installation::{AGENTS, leader};
 use crate::shoot::NodeShoot;
 use crate::world::NodeWorld;
 
-/// When the prober is restarted: shortly before the verdict, which falls when leases are 30 s old
-/// (three quarters of 40 s).
+/// When something happens to the prober: shortly before the verdict, which falls when leases are 30
+/// s old (three quarters of 40 s).
 const BEFORE_THE_VERDICT: Duration = Duration::from_secs(26);
 /// How old leases are when kube-controller-manager has surely given nodes up: 40 s, and it looks
 /// every 5 s.
@@ -23,20 +23,37 @@ const GIVEN_UP: Duration = Duration::from_secs(48);
 /// does much at once.
 const RENEWED: Duration = Duration::from_millis(12_500);
 
+/// What happens to the prober meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub enum ProberChange {
+    /// Its leader's container is killed.
+    LeaderKilled,
+    /// `kubectl rollout restart`, which does what `helm upgrade` with other values does.
+    Restarted,
+}
+
+impl ProberChange {
+    async fn happen(self, world: &NodeWorld) -> Result<()> {
+        let prober = AGENTS[0];
+        match self {
+            Self::LeaderKilled => kill(world, &leader(world, prober).await?).await,
+            Self::Restarted => {
+                let restart = format!("--namespace {GARDEN} rollout restart deployment/{prober}");
+                world.kubectl(&restart).await.map(drop)
+            }
+        }
+    }
+}
+
 /// Cuts the nodes off until kube-controller-manager would have given them up, and lets them in
 /// again.
-pub async fn outage(world: &NodeWorld) -> Result<()> {
+pub async fn outage(world: &NodeWorld, change: ProberChange) -> Result<()> {
     let shoot = &world.shoot;
     leases(shoot, "all nodes renew", |age| age < RENEWED).await?;
     shoot.plug(false).await?;
     let silent_for = async |least| leases(shoot, "leases are old", |age| age >= least).await;
     silent_for(BEFORE_THE_VERDICT).await?;
-    // As `helm upgrade` with other values does.
-    let restart = format!(
-        "--namespace {GARDEN} rollout restart deployment/{}",
-        AGENTS[0]
-    );
-    world.kubectl(&restart).await?;
+    change.happen(world).await?;
     replicas(shoot, "all are at 0, their pods gone", (0, 0)).await?;
     silent_for(GIVEN_UP).await?;
     let unknown = shoot.ever_unknown.get().clone();
@@ -46,7 +63,7 @@ pub async fn outage(world: &NodeWorld) -> Result<()> {
     };
     ensure!(
         unknown.is_empty() && lost.is_empty() && ready == shoot.machines.len(),
-        "Unknown {unknown:?}, endpoints lost {lost:?}, {ready} ready"
+        "{change:?}: Unknown {unknown:?}, endpoints lost {lost:?}, {ready} ready"
     );
     shoot.plug(true).await?;
     replicas(shoot, "all are ready again", (1, 1)).await
@@ -73,4 +90,26 @@ async fn leases(shoot: &NodeShoot, what: &str, is: impl Fn(Duration) -> bool) ->
         Ok(())
     })
     .await
+}
+
+/// Kills the container of a pod, as the kernel does for lack of memory.
+async fn kill(world: &NodeWorld, pod: &str) -> Result<()> {
+    let machine = &world.seed_machine;
+    let ctr = async |words: String| {
+        let ctr = format!("ctr --namespace k8s.io {words}");
+        let words: Vec<&str> = ctr.split(' ').collect();
+        machine.run(&words).await
+    };
+    let of_pod = format!(
+        "labels.\"io.kubernetes.pod.name\"=={pod},labels.\"io.cri-containerd.kind\"==container"
+    );
+    let ids = ctr(format!("containers list --quiet {of_pod}")).await?;
+    for id in ids.lines() {
+        // One that has ended before is still listed.
+        let kill = ctr(format!("tasks kill --signal SIGKILL {id}"));
+        if kill.await.is_ok() {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("no container of {pod} runs")
 }

@@ -22,12 +22,13 @@ use crate::shoot::NodeShoot;
 pub struct NodeWorld {
     /// The seed.
     pub seed: ControlPlane,
+    /// Its machine.
+    pub seed_machine: NodeMachine,
     /// A kubeconfig file for its administrator.
     pub kubeconfig: PathBuf,
     /// The shoot that the watchdog protects.
     pub shoot: NodeShoot,
     kubectl: PathBuf,
-    _machine: NodeMachine,
     _processes: [Process; 3],
 }
 
@@ -83,18 +84,18 @@ impl NodeWorld {
             let images = [&tool];
             machine(name, number, &shoot, &images).await
         });
-        let (machine, workers) =
+        let (seed_machine, workers) =
             try_join!(machine("seed", 10, &seed, &images), try_join_all(workers))?;
         prepare(seed.api()).await?;
         let processes = [
             controller("kube-controller-manager", &controllers, &root)?,
             controller("kube-scheduler", &programs, "")?,
-            proxy(&programs, &folder, &machine)?,
+            proxy(&programs, &folder, &seed_machine)?,
         ];
         Ok(Self {
             shoot: NodeShoot::create(seed.api(), "shoot--node--kept", shoot, workers).await?,
             seed,
-            _machine: machine,
+            seed_machine,
             kubeconfig,
             kubectl: go_programs::built("deployment-tools")?.join("kubectl"),
             _processes: processes,
