@@ -77,6 +77,14 @@ impl Shoot {
         latest <= out.now || level.iter().all(is_gone)
     }
 
+    /// Time at which a dependent that is not ready yet was restored in this course.
+    fn restored(&self, id: DependentId) -> Option<Moment> {
+        let view = &self.dependents[id.0].view;
+        let since = self.course.map(|course| course.since);
+        let changed = view.changed().filter(|_| view.is_starting());
+        changed.filter(|&changed| Some(changed) >= since)
+    }
+
     /// Up: each is ready, or was written 5 s ago; or it fails for as long as its timeout. What is to
     /// be said of those that are late once the next level opens is added to `left`.
     fn is_back(
@@ -91,8 +99,9 @@ impl Shoot {
         for &id in level {
             let known = &self.dependents[id.0];
             let (end, report) = match self.plan(id, goal, env) {
-                Ok(None) => match known.written.filter(|_| known.view.is_starting()) {
-                    Some(written) => (Some(written + READY_WAIT), Report::NotReady(id)),
+                // Whoever restored it: the view may show a write of ours before its answer.
+                Ok(None) => match self.restored(id) {
+                    Some(restored) => (Some(restored + READY_WAIT), Report::NotReady(id)),
                     None => continue,
                 },
                 // A dry run has said so.
