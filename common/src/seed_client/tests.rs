@@ -1,5 +1,5 @@
 use std::future::ready;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use prometheus_client::encoding::text::encode;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-use tokio::time::{Instant, advance, sleep, timeout};
+use tokio::time::{Instant, advance, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -34,91 +34,68 @@ fn kubeconfig(name: &str) -> String {
     )
 }
 
+/// Prints what is found in the environment of its process.
 #[test]
-fn the_seed_is_found_by_flag_variable_service_account_and_home() {
+#[ignore = "the next one runs it, each time in another environment"]
+fn what_is_found() {
+    let choice = KubeconfigChoice {
+        path: std::env::var_os("FLAG").map(PathBuf::from),
+        context: std::env::var("CONTEXT").ok(),
+    };
+    let found = choice.find().map(|seed| seed.config.cluster_url);
+    println!(
+        "{}",
+        found.map_or_else(|error| format!("{error:#}"), |url| url.to_string())
+    );
+}
+
+#[test]
+fn the_seed_is_found_by_flag_variable_and_home() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir_all(at("home/.kube")).unwrap();
-    for (name, text) in [
+    for (path, text) in [
         ("one", kubeconfig("one")),
         ("two", kubeconfig("two")),
         ("home/.kube/config", kubeconfig("home")),
         ("broken", "a: [".to_owned()),
-        ("empty", "# nothing".to_owned()),
     ] {
-        std::fs::write(at(name), text).unwrap();
+        std::fs::write(at(path), text).unwrap();
     }
-    for (given, found) in [
+    for (environment, found) in [
+        ("FLAG=one KUBECONFIG=two HOME=home", "https://one/"),
+        ("KUBECONFIG=two:one HOME=home", "https://two/"),
+        ("KUBECONFIG= HOME=home", "https://home/"),
         (
-            "--kubeconfig=one KUBECONFIG=two pod HOME=home",
-            "https://one/",
-        ),
-        ("KUBECONFIG=two pod HOME=home", "https://two/"),
-        ("pod HOME=home", "https://pod/"),
-        ("HOME=home", "https://home/"),
-        (
-            "",
-            "no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config",
+            "HOME=nowhere",
+            "no --kubeconfig, no KUBECONFIG, not in a cluster: ",
         ),
         (
-            "--kubeconfig=empty pod",
-            "kubeconfig /empty: current-context is missing",
+            "FLAG=broken",
+            "kubeconfig broken: it is not a kubeconfig in YAML (line 1)",
         ),
-        // A list of kubeconfigs, as client-go reads it.
-        ("KUBECONFIG=gone,two", "https://two/"),
-        ("KUBECONFIG=one,two", "https://one/"),
+        ("CONTEXT=two KUBECONFIG=one:two", "https://two/"),
         (
-            "KUBECONFIG=one,broken pod",
-            "kubeconfig /broken: it is not a kubeconfig in YAML (line 1)",
-        ),
-        ("KUBECONFIG=gone pod", "https://pod/"),
-        (
-            "KUBECONFIG=gone HOME=home",
-            "KUBECONFIG names no kubeconfig that exists",
-        ),
-        // A context that is named is looked for in kubeconfigs alone.
-        ("--context=two KUBECONFIG=one,two pod", "https://two/"),
-        (
-            "--context=one --kubeconfig=one KUBECONFIG=two",
-            "https://one/",
-        ),
-        ("--context=home pod HOME=home", "https://home/"),
-        (
-            "--context=gone --kubeconfig=one KUBECONFIG=two",
-            "there is no context \"gone\" in kubeconfig /one",
-        ),
-        (
-            "--context=gone KUBECONFIG=one,two pod",
-            "there is no context \"gone\" in kubeconfig /one, /two",
-        ),
-        (
-            "--context=gone pod",
-            "there is no context \"gone\": no --kubeconfig, no KUBECONFIG, no $HOME/.kube/config",
+            "CONTEXT=gone FLAG=one",
+            "there is no context \"gone\" in kubeconfig one",
         ),
     ] {
-        let word = |name: &str| {
-            let mut words = given.split(' ');
-            words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
-        };
-        let choice = KubeconfigChoice {
-            path: word("--kubeconfig").map(at),
-            context: word("--context").map(str::to_owned),
-        };
-        let variable = |name: &str| {
-            let paths = word(name)?.split(',').map(at);
-            Some(std::env::join_paths(paths).unwrap())
-        };
-        let pod = || {
-            given
-                .contains("pod")
-                .then(|| Config::new("https://pod".parse().unwrap()))
-        };
-        let said = match choice.find(variable, pod) {
-            Ok(seed) => seed.config.cluster_url.to_string(),
-            Err(error) => format!("{error:#}"),
-        };
-        let said = said.replace(&folder.path().display().to_string(), "");
-        assert_eq!(said, found, "{given}");
+        let variables = environment
+            .split(' ')
+            .filter_map(|pair| pair.split_once('='));
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "seed_client::tests::what_is_found",
+                "--ignored",
+                "--nocapture",
+            ])
+            .current_dir(folder.path())
+            .env_clear()
+            .envs(variables)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(found), "{environment}: {said}");
     }
 }
 
@@ -176,28 +153,6 @@ impl Seed {
         let answer = timeout(Duration::from_millis(millis), self.ask()).await;
         answer.expect_err("no answer");
         self.server.faults().remove(lost);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_seed_that_takes_its_time_for_tls_is_reached() {
-    for (seconds, is_reached) in [(6, true), (11, false)] {
-        let server = server(&Authority::new().unwrap()).await;
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("kubeconfig");
-        std::fs::write(&path, server.kubeconfig(TOKEN)).unwrap();
-        // What is slow after the look-up of the name shares one limit.
-        let dialer = Dialer::new(move |_| {
-            let server = Arc::clone(&server);
-            async move {
-                sleep(Duration::from_secs(seconds)).await;
-                server.dial()
-            }
-        });
-        let choice = KubeconfigChoice::path(Some(&path));
-        let client = connect(dialer, choice, &RequestCounter::default()).await;
-        let answer = client.unwrap().apiserver_version().await;
-        assert_eq!(answer.is_ok(), is_reached, "{seconds} s");
     }
 }
 
@@ -266,9 +221,15 @@ async fn what_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
         (Some(pod), before.pem(), authority.pem()),
     ] {
         std::fs::write(&file, outdated).unwrap();
-        let choice = KubeconfigChoice::path(pod.is_none().then_some(&*file));
-        let find = move || choice.find(|_| None, || pod.clone());
-        let connections = Connections::open(Box::new(find), to(&server), RequestCounter::default());
+        let choice = KubeconfigChoice::path(Some(&file));
+        let find = move || match pod.clone() {
+            Some(config) => Ok(Server {
+                config,
+                proxy: None,
+            }),
+            None => choice.find(),
+        };
+        let connections = Connections::open(Arc::new(find), to(&server), RequestCounter::default());
         let connections = Arc::new(connections.await.unwrap());
         let answers = async || {
             let request = Request::get("/version").body(Body::empty()).unwrap();
@@ -318,10 +279,8 @@ async fn a_kubeconfig_that_cannot_be_used_is_refused_and_what_was_known_stays() 
     let seed = Seed::start().await;
     let (path, url) = (seed.folder.path().join("kubeconfig"), seed.server.url());
     for (part, bad, name) in [
-        (&*url, url.trim_start_matches("https://"), "cluster.server"),
-        (&url, "localhost", "cluster.server"),
+        (&*url, "localhost", "cluster.server"),
         (&url, "/path", "cluster.server"),
-        (&url, "ftp://localhost", "cluster.server"),
         (TOKEN, "\"s3cr3t\\u0001\"", "user.token"),
     ] {
         let bad = seed.server.kubeconfig(TOKEN).replace(part, bad);
@@ -339,72 +298,43 @@ async fn a_kubeconfig_that_cannot_be_used_is_refused_and_what_was_known_stays() 
     }
 }
 
-/// A connection that is answered with these bytes and ends; `None` is refused. Counts them.
-fn answering(bytes: Option<String>, count: &Arc<AtomicU64>) -> Dialer {
-    let count = Arc::clone(count);
-    Dialer::new(move |_| {
-        count.fetch_add(1, Ordering::Relaxed);
-        let (ours, mut theirs) = duplex(1 << 16);
-        let bytes = bytes.clone();
-        let is_refused = bytes.is_none();
-        tokio::spawn(async move {
-            theirs.read_u8().await.ok();
-            theirs
-                .write_all(bytes.unwrap_or_default().as_bytes())
-                .await
-                .ok();
-        });
-        ready(if is_refused {
-            Err(io::Error::from(ErrorKind::ConnectionRefused))
-        } else {
-            Ok(ours)
-        })
-    })
-}
-
 #[tokio::test]
 async fn whatever_is_no_answer_is_told_and_counted_and_no_redirect_is_followed() {
-    rustls::crypto::aws_lc_rs::default_provider()
-        .install_default()
-        .ok();
     let mut registry = Registry::default();
     let counter = RequestCounter::register(&mut registry);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("kubeconfig");
     let url = format!("http://user:{TOKEN}@seed.example:6443");
     std::fs::write(&path, api_server::kubeconfig(&url, "", TOKEN)).unwrap();
-    let head = |code: &str, rest: &str| Some(format!("HTTP/1.1 {code} It\r\n{rest}"));
-    let redirect = "location: http://elsewhere.example/version\r\ncontent-length: 0\r\n\r\n";
-    let status = "retry-after: 3\r\n\r\n{\"kind\": \"Status\", \"status\": \"Failure\", \"message\": \"storage\"}";
-    for (bytes, said) in [
+    let (begins, ends) = ("HTTP/1.1", "content-length: 0\r\n\r\n");
+    for (answer, said) in [
         (
-            None,
-            "no answer from seed.example:6443: client error (Connect): ",
-        ),
-        (
-            Some(String::new()),
+            String::new(),
             "no answer from seed.example:6443: client error (SendRequest): ",
         ),
         (
-            Some(format!(
-                "HTTP/1.1 200 OK\r\nset-cookie: {}",
-                "c".repeat(20_000)
-            )),
-            "message head is too large",
+            format!("{begins} 302 It\r\nlocation: http://elsewhere.example/\r\n{ends}"),
+            "",
         ),
-        (head("302", redirect), ""),
-        (head("308", redirect), ""),
         (
-            head("429", "retry-after: 3\r\n\r\nbusy"),
+            format!("{begins} 429 It\r\nretry-after: 3\r\n\r\nbusy"),
             "busy, again in Some(3s)",
         ),
-        (head("503", status), "storage, again in Some(3s)"),
     ] {
-        let count = Arc::default();
+        let count = Arc::new(AtomicU64::new(0));
+        let dialed = Arc::clone(&count);
+        let dialer = Dialer::new(move |_| {
+            dialed.fetch_add(1, Ordering::Relaxed);
+            let (ours, mut theirs) = duplex(1 << 16);
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                theirs.read_u8().await.ok();
+                theirs.write_all(answer.as_bytes()).await.ok();
+            });
+            ready(Ok(ours))
+        });
         let choice = KubeconfigChoice::path(Some(&path));
-        let client = connect(answering(bytes, &count), choice, &counter)
-            .await
-            .unwrap();
+        let client = connect(dialer, choice, &counter).await.unwrap();
         let error = client.apiserver_version().await.unwrap_err();
         let text = match &error {
             kube::Error::Api(status) => {
@@ -421,9 +351,9 @@ async fn whatever_is_no_answer_is_told_and_counted_and_no_redirect_is_followed()
     }
     let mut text = String::new();
     encode(&mut text, &registry).unwrap();
-    for (code, count) in [("<error>", 3), ("302", 1), ("429", 1), ("503", 1)] {
+    for code in ["<error>", "302", "429"] {
         let line = format!(
-            "rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"seed.example:6443\"}} {count}\n"
+            "rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"seed.example:6443\"}} 1\n"
         );
         assert!(text.contains(&line), "{text}");
     }
@@ -478,7 +408,6 @@ async fn a_token_ends_before_a_line_break_and_is_refused_where_no_header_can_car
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("token");
     std::fs::write(&file, "hidden\n").unwrap();
-    let oidc = json!({ "name": "oidc", "config": { "id-token": "hidden\n" } });
     assert_eq!(used("token: \"t0k3n\\n\"").await, Ok(()));
     for (user, expected) in [
         (
@@ -488,11 +417,7 @@ async fn a_token_ends_before_a_line_break_and_is_refused_where_no_header_can_car
         // kube takes both as they are.
         (
             format!("tokenFile: {}", file.display()),
-            "the token contains characters that an HTTP header cannot carry, perhaps a line break at its end",
-        ),
-        (
-            format!("auth-provider: {oidc}"),
-            "a token that no HTTP header can carry",
+            "invalid bearer token: failed to parse header value",
         ),
         (
             plugin(&printing(json!({ "token": "hidden\n" }))),
@@ -525,11 +450,11 @@ async fn an_exec_plugin_that_fails_shows_nothing_of_what_it_was_given_and_prints
         (fails, failed),
         (
             "echo hidden-answer: [",
-            "the kubeconfig's exec plugin printed no ExecCredential",
+            "the kubeconfig's exec plugin or auth-provider gives no credentials",
         ),
         (
             &printing(certificate),
-            "user.client-key holds no private key",
+            "identity PEM is missing a private key",
         ),
         (&works_once, failed),
     ] {

@@ -9,7 +9,7 @@ use api_server::protobuf::wire::{bytes, envelope, message, text};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
-use prober::shoot_client::wire::{DecodeError, ItemList, ListReader, NodeList, Page};
+use prober::shoot_client::wire::{DecodeError, NodeList, Page, read_pieces};
 use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
 use testbed::objects::items;
@@ -19,16 +19,6 @@ use crate::{Choices, GoProgram, ReaderInput, is_one_line};
 
 const POOL: &str = "worker.gardener.cloud/pool";
 const NOT_MANAGED: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
-
-fn read_page<'a, L: ItemList>(
-    pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<Page<L>, DecodeError> {
-    let mut reader = ListReader::new(L::default());
-    for piece in pieces {
-        reader.feed(piece)?;
-    }
-    reader.finish()
-}
 
 /// What matters of a list: where the next page begins, and what matters of each item.
 fn page(next: Option<&str>, items: impl Iterator<Item = Value>) -> Value {
@@ -90,14 +80,14 @@ fn read<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Value, DecodeError> {
     if of_nodes {
-        let Page { items, next } = read_page::<NodeList>(pieces)?;
+        let Page { items, next } = read_pieces::<NodeList>(pieces)?;
         let held = items.nodes.iter().map(|node| {
             let conditions: Vec<_> = node.traits.conditions.iter().map(|c| [&c.kind, &c.status, &c.reason]).collect();
             json!({"name": *node.name, "pool": node.traits.pool, "notManaged": node.traits.not_managed_by_mcm, "conditions": conditions})
         });
         return Ok(page(next.as_deref(), held));
     }
-    let Page { items, next } = read_page::<LeaseList>(pieces)?;
+    let Page { items, next } = read_pieces::<LeaseList>(pieces)?;
     let held = items.iter().map(|lease| {
         let renewed = lease.renew_time.map(moment);
         json!({"name": lease.name, "duration": lease.duration_seconds, "renewed": renewed})

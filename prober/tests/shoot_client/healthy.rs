@@ -40,10 +40,9 @@ async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_
         "leases stalls once; probe: 3 by leases/1 leases/2; probe: 3 by leases/2; connections: 2",
         "leases stalls-after once; probe: 3 by leases/1 leases/2; probe: 3 by leases/2; connections: 2",
         "leases closes-before once; probe: 3 by leases/1 leases/2; probe: 3 by leases/2; connections: 2",
-        "leases is-cut once; probe: 3 by leases/1 leases/2; probe: 3 by leases/2; connections: 2",
         "timeout 400; leases stalls; probe: timeout at leases by leases/1 leases/2",
         // A page of nodes may take its time on a connection that has just answered.
-        "timeout 20000; nodes takes-1s once; probe nodes: 3 by leases/1 nodes/1",
+        "timeout 20000; another client; probe: 3 by leases/2; nodes takes-1s once; probe nodes: 3 by leases/2 nodes/2",
     ] {
         kept().await.tell(story).await;
     }

@@ -193,7 +193,6 @@ impl TestShoot {
                 tokio::time::resume();
             }
             ["network", "refused"] => self.api.set_network(Network::Refused),
-            ["cut"] => self.api.cut_connections(),
             ["grant", token] => self.api.access().grant(token, shoot_probe()),
             ["revoke", token] => self.api.access().revoke(token),
             ["secret", token] => self.secret.set(&self.api.kubeconfig(token)),
