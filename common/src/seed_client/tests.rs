@@ -404,69 +404,49 @@ fn printing(status: serde_json::Value) -> String {
 }
 
 #[tokio::test]
-async fn a_token_ends_before_a_line_break_and_is_refused_where_no_header_can_carry_it() {
+async fn credentials_that_cannot_be_used_are_named_and_nothing_of_them_is_shown() {
     let folder = TempDir::new().unwrap();
-    let file = folder.path().join("token");
+    let [file, ran] = ["token", "ran"].map(|name| folder.path().join(name));
     std::fs::write(&file, "hidden\n").unwrap();
-    assert_eq!(used("token: \"t0k3n\\n\"").await, Ok(()));
-    for (user, expected) in [
-        (
-            "token: \"hidden\\u0001\"".to_owned(),
-            "user.token contains characters that an HTTP header cannot carry",
-        ),
-        // kube takes both as they are.
-        (
-            format!("tokenFile: {}", file.display()),
-            "invalid bearer token: failed to parse header value",
-        ),
-        (
-            plugin(&printing(json!({ "token": "hidden\n" }))),
-            "a token that no HTTP header can carry",
-        ),
-    ] {
-        let said = used(&user).await.unwrap_err();
-        assert!(
-            said.contains(expected) && !said.contains("hidden"),
-            "{said}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn an_exec_plugin_that_fails_shows_nothing_of_what_it_was_given_and_prints() {
-    let folder = TempDir::new().unwrap();
-    let ran = folder.path().join("ran");
     let fails = "echo hidden-answer; echo hidden-words >&2; exit 3";
     let failed = "the kubeconfig's exec plugin failed (exit status: 3)";
     let once =
         printing(json!({ "token": "hidden", "expirationTimestamp": "2020-01-01T00:00:00Z" }));
-    let works_once = format!(
+    let once = format!(
         "if mkdir {} 2>/dev/null; then {once}else {fails}; fi",
         ran.display()
     );
-    let certificate =
-        json!({ "clientCertificateData": "hidden-answer", "clientKeyData": "hidden-answer" });
-    for (script, expected) in [
-        (fails, failed),
+    let certificate = json!({ "clientCertificateData": "hidden", "clientKeyData": "hidden" });
+    let no_header = "a token that no HTTP header can carry";
+    let no_credentials = "the kubeconfig's exec plugin or auth-provider gives no credentials";
+    for (user, expected) in [
         (
-            "echo hidden-answer: [",
-            "the kubeconfig's exec plugin or auth-provider gives no credentials",
+            "token: \"hidden\\u0001\"".to_owned(),
+            "user.token contains characters",
         ),
+        // kube takes both as they are.
         (
-            &printing(certificate),
+            format!("tokenFile: {}", file.display()),
+            "invalid bearer token: ",
+        ),
+        (plugin(&printing(json!({ "token": "hidden\n" }))), no_header),
+        (plugin(fails), failed),
+        (plugin("echo hidden-answer: ["), no_credentials),
+        (
+            plugin(&printing(certificate)),
             "identity PEM is missing a private key",
         ),
-        (&works_once, failed),
+        (plugin(&once), failed),
     ] {
-        let said = used(&plugin(script)).await.unwrap_err();
-        assert!(
-            said.contains(expected) && !said.contains("hidden"),
-            "{said}"
-        );
+        let said = used(&user).await.unwrap_err();
+        let is_named = said.contains(expected) && !said.contains("hidden");
+        assert!(is_named, "{said}");
     }
     assert!(ran.exists(), "also the one that worked at first");
     let lasting = json!({ "token": "hidden", "expirationTimestamp": "2099-01-01T00:00:00Z" });
-    assert_eq!(used(&plugin(&printing(lasting))).await, Ok(()));
+    for user in ["token: \"t0k3n\\n\"".to_owned(), plugin(&printing(lasting))] {
+        assert_eq!(used(&user).await, Ok(()));
+    }
 }
 
 #[test]

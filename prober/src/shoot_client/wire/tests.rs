@@ -216,3 +216,20 @@ fn a_length_beyond_the_body_is_an_error_and_no_allocation() {
         }
     }
 }
+
+#[test]
+fn what_is_held_of_a_list_is_bounded() {
+    // As much as may be kept, and more that is not; or an item that never ends.
+    let item = [lease(&"x".repeat(1000), &[]), bytes(90, &[0; 7000])].concat();
+    let [many, endless] = [
+        item.repeat(450),
+        message(2, &[bytes(90, &vec![0; 8 << 20])]),
+    ];
+    for (items, is_read) in [(many, true), (endless, false)] {
+        let body = list("LeaseList", &[items]);
+        let mut page = None;
+        let info = allocation_counter::measure(|| page = Some(read::<LeaseList>(&body, 16 << 10)));
+        assert_eq!(page.expect("read").is_ok(), is_read);
+        assert!(info.bytes_max < 3 * MAX_HELD as u64 / 2, "{info:?}");
+    }
+}
