@@ -92,21 +92,12 @@ impl CurrentClient {
         })
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, NoAnswer> {
+    async fn send(&self, request: Request<Body>) -> anyhow::Result<Response<Incoming>> {
         let answer = self.sender.clone().oneshot(request).await;
-        answer.map_err(|source| {
-            let address = self.route.host.clone();
-            NoAnswer { address, source }
-        })
+        let answer = answer.map_err(anyhow::Error::from_boxed);
+        // hyper's own words, such as "client error (Connect)", do not say where.
+        answer.with_context(|| format!("no answer from {}", self.route.host))
     }
-}
-
-/// A request that failed. hyper's own words, such as "client error (Connect)", do not say where.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer from {address}")]
-struct NoAnswer {
-    address: String,
-    source: BoxError,
 }
 
 /// A request on its way. When it is over, it is counted: answered, failed, or given up by whoever

@@ -11,7 +11,7 @@ mod node;
 
 use std::io;
 
-use futures::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, copy_buf, sink};
+use futures::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, Take, copy_buf, sink};
 use futures::{FutureExt, TryStreamExt, stream};
 use prost::Message;
 use prost::encoding::{WireType, check_wire_type, decode_key, decode_varint};
@@ -104,7 +104,7 @@ pub async fn read_page<L: ItemList>(
         return Err(DecodeError::Magic);
     }
     let (mut type_meta, mut meta) = (TypeMeta::default(), ListMeta::default());
-    let (mut held, mut item) = (Vec::new(), L::Item::default());
+    let mut held = Vec::new();
     while let Some((number, length)) = next_field(&mut body).await? {
         match number {
             1 => {
@@ -122,23 +122,7 @@ pub async fn read_page<L: ItemList>(
                     });
                 }
                 let mut list = (&mut body).take(length);
-                while let Some((number, length)) = next_field(&mut list).await? {
-                    if number > 2 {
-                        skip(&mut list, length).await?;
-                        continue;
-                    }
-                    // The others are about as long.
-                    let to_come = list.limit() / length.max(1);
-                    let room = MAX_HELD.saturating_sub(items.bytes());
-                    hold(&mut list, length, room, &mut held).await?;
-                    if number == 1 {
-                        meta.merge(&*held)?;
-                        continue;
-                    }
-                    item.clear();
-                    item.merge(&*held)?;
-                    items.add(&mut item, to_come as usize)?;
-                }
+                meta = read_list(&mut list, &mut items, &mut held).await?;
                 if list.limit() > 0 {
                     return Err(DecodeError::Cut);
                 }
@@ -151,6 +135,32 @@ pub async fn read_page<L: ItemList>(
     }
     let next = Some(meta.next).filter(|token| !token.is_empty());
     Ok(Page { items, next })
+}
+
+async fn read_list<L: ItemList>(
+    list: &mut Take<impl AsyncBufRead + Unpin>,
+    items: &mut L,
+    held: &mut Vec<u8>,
+) -> Result<ListMeta, DecodeError> {
+    let (mut meta, mut item) = (ListMeta::default(), L::Item::default());
+    while let Some((number, length)) = next_field(list).await? {
+        if number > 2 {
+            skip(list, length).await?;
+            continue;
+        }
+        // The others are about as long.
+        let to_come = list.limit() / length.max(1);
+        let room = MAX_HELD.saturating_sub(items.bytes());
+        hold(list, length, room, held).await?;
+        if number == 1 {
+            meta.merge(&**held)?;
+        } else {
+            item.clear();
+            item.merge(&**held)?;
+            items.add(&mut item, to_come as usize)?;
+        }
+    }
+    Ok(meta)
 }
 
 /// Reads a page that is there already, in pieces.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use api_server::protobuf::wire::{MEDIA_TYPE, envelope};
 use api_server::{Authority, Fault, FaultId, MemoryApi, Network, Options, When};
-use parking_lot::Mutex;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
 use prober::shoot_client::error::{Cause, ProbeError, ProbeStep};
@@ -34,28 +33,22 @@ pub struct TestShoot {
     pub secret: Secret,
     pub client: ShootClient,
     pub clock: Clock,
-    pub resources: Arc<Resources>,
     /// What one probe may take.
     pub timeout: Duration,
 }
 
 /// A Secret as the seed's watch shows it.
-#[derive(Clone, Default)]
-pub struct Secret(Arc<Mutex<Option<Arc<KubeconfigSecret>>>>);
+pub struct Secret(Option<Arc<KubeconfigSecret>>);
 
 impl Secret {
-    pub fn set(&self, kubeconfig: &str) {
+    pub fn set(&mut self, kubeconfig: &str) {
         let kubeconfig = Some(kubeconfig.as_bytes().to_vec());
-        *self.0.lock() = Some(Arc::new(KubeconfigSecret { kubeconfig }));
+        self.0 = Some(Arc::new(KubeconfigSecret { kubeconfig }));
     }
 
     pub fn current(&self) -> Result<Arc<KubeconfigSecret>, ProbeError> {
-        let stage = ProbeStep::Kubeconfig;
-        let secret = self.0.lock().clone();
-        secret.ok_or(ProbeError {
-            stage,
-            cause: Cause::NoSecret,
-        })
+        let (stage, cause) = (ProbeStep::Kubeconfig, Cause::NoSecret);
+        self.0.clone().ok_or(ProbeError { stage, cause })
     }
 }
 
@@ -75,16 +68,15 @@ impl TestShoot {
         let api = MemoryApi::start(&authority, options).await;
         let api = api.expect("an API server");
         api.access().grant(TOKEN, shoot_probe());
-        let secret = Secret::default();
+        let mut secret = Secret(None);
         secret.set(&api.kubeconfig(TOKEN));
-        let (clock, resources) = (Clock::start(), Arc::new(Resources::of_system()));
-        let client = ShootClient::new(clock, Arc::clone(&resources));
+        let clock = Clock::start();
+        let client = ShootClient::new(clock, Arc::new(Resources::of_system()));
         let shoot = Self {
             api,
             secret,
             client,
             clock,
-            resources,
             timeout: Duration::from_secs(2),
         };
         shoot.add_nodes(0..3);
@@ -92,7 +84,7 @@ impl TestShoot {
     }
 
     /// Changes the Secret to one that leads to this URL, with a line more in its cluster.
-    pub fn lead(&self, url: &str, line: &str) {
+    pub fn lead(&mut self, url: &str, line: &str) {
         let kubeconfig = self.api.kubeconfig_at(url, TOKEN);
         let lines = format!("    {line}\n    server:");
         self.secret.set(&kubeconfig.replace("    server:", &lines));
@@ -107,12 +99,6 @@ impl TestShoot {
     /// The next request for this path meets a fault.
     pub fn meets_once(&self, path: &str, fault: Fault) -> FaultId {
         self.api.faults().add(to(path).once(), fault)
-    }
-
-    /// Probes with others of what all shoots share from now on.
-    pub fn share(&mut self, resources: &Arc<Resources>) {
-        self.resources = Arc::clone(resources);
-        self.client = ShootClient::new(self.clock, Arc::clone(resources));
     }
 
     /// Adds nodes with their leases.
@@ -182,7 +168,9 @@ impl TestShoot {
                 return format!("{found} by {}", self.asked());
             }
             ["connections"] => return self.api.connections().accepted.to_string(),
-            ["another", "client"] => self.share(&self.resources.clone()),
+            ["another", "client"] => {
+                self.client = ShootClient::new(self.clock, Arc::new(Resources::of_system()));
+            }
             ["timeout", millis] => {
                 self.timeout = Duration::from_millis(millis.parse().expect(event))
             }
@@ -198,9 +186,9 @@ impl TestShoot {
             ["secret", token] => self.secret.set(&self.api.kubeconfig(token)),
             ["empty", "secret"] => {
                 let empty = KubeconfigSecret { kubeconfig: None };
-                *self.secret.0.lock() = Some(Arc::new(empty));
+                self.secret.0 = Some(Arc::new(empty));
             }
-            ["no", "secret"] => *self.secret.0.lock() = None,
+            ["no", "secret"] => self.secret.0 = None,
             ["faults", "end"] => self.api.faults().clear(),
             [path, fault, ref once @ ..] => {
                 let when = to(path);
