@@ -3,10 +3,13 @@
 use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use kube::Config;
-use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use kube::config::{AuthInfo, Kubeconfig};
 use secrecy::ExposeSecret;
 
 use super::unusable::Unusable;
+
+/// A URL that kube can read, in the place of a proxy's.
+const NO_PROXY: &str = "http://none/";
 
 /// Has no `Debug`: it holds credentials.
 pub struct Server {
@@ -20,12 +23,16 @@ impl Server {
     ///
     /// # Errors
     /// If a field cannot be used.
-    pub fn of(kubeconfig: Kubeconfig) -> Result<Self, Unusable> {
-        let (cluster, _) = current(&kubeconfig);
-        let proxy = cluster.and_then(|cluster| cluster.proxy_url.as_deref());
-        let proxy = proxy.filter(|url| !url.is_empty());
-        let proxy = proxy.map(proxy_at).transpose()?;
+    pub fn of(mut kubeconfig: Kubeconfig) -> Result<Self, Unusable> {
+        let clusters = kubeconfig.clusters.iter_mut();
+        for cluster in clusters.filter_map(|named| named.cluster.as_mut()) {
+            // Else kube reads the environment's.
+            let url = cluster.proxy_url.take().filter(|url| !url.is_empty());
+            cluster.proxy_url = Some(url.unwrap_or_else(|| NO_PROXY.to_owned()));
+        }
         let mut config = Config::try_from(kubeconfig)?;
+        let proxy = config.proxy_url.take().filter(|url| *url != NO_PROXY);
+        let proxy = proxy.map(|url| proxy_at(&url)).transpose()?;
         let server = &config.cluster_url;
         if server.scheme().is_none() || server.host().is_none_or(str::is_empty) {
             return Err(Unusable::new("cluster.server is no URL with a host"));
@@ -49,32 +56,14 @@ impl Server {
     }
 }
 
-/// The cluster and the user of the current context, as far as they exist.
-pub fn current(kubeconfig: &Kubeconfig) -> (Option<&Cluster>, Option<&AuthInfo>) {
-    let mut contexts = kubeconfig.contexts.iter();
-    let context =
-        contexts.find(|context| Some(&context.name) == kubeconfig.current_context.as_ref());
-    let Some(context) = context.and_then(|context| context.context.as_ref()) else {
-        return (None, None);
-    };
-    let mut clusters = kubeconfig.clusters.iter();
-    let cluster = clusters.find(|cluster| cluster.name == context.cluster);
-    let mut users = kubeconfig.auth_infos.iter();
-    let user = users.find(|user| Some(&user.name) == context.user.as_ref());
-    (
-        cluster.and_then(|cluster| cluster.cluster.as_ref()),
-        user.and_then(|user| user.auth_info.as_ref()),
-    )
-}
-
 /// Neither TLS to a proxy nor SOCKS is spoken.
 fn is_http(proxy: &Intercept) -> bool {
     proxy.uri().scheme_str() == Some("http")
 }
 
 /// The proxy at a URL. The error leaves the URL out, since it may carry a password.
-fn proxy_at(url: &str) -> Result<Intercept, Unusable> {
-    let matcher = Matcher::builder().all(url).build();
+fn proxy_at(url: &Uri) -> Result<Intercept, Unusable> {
+    let matcher = Matcher::builder().all(url.to_string()).build();
     let proxy = matcher.intercept(&Uri::from_static("https://any"));
     proxy
         .filter(is_http)

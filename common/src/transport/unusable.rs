@@ -22,6 +22,7 @@ impl From<KubeconfigError> for Unusable {
             Error::CurrentContextNotSet
             | Error::MissingClusterUrl
             | Error::ParseClusterUrl(_)
+            | Error::ParseProxyUrl(_)
             | Error::LoadCertificateAuthority(_)
             | Error::LoadClientCertificate(_)
             | Error::LoadClientKey(_)

@@ -140,7 +140,7 @@ fn what_is_no_kubeconfig_is_unreadable_and_never_quoted() {
         (
             "    server:",
             "    proxy-url: http://s3cr3t@ /\n    server:",
-            no_proxy,
+            "failed to parse proxy url: invalid uri character",
         ),
     ] {
         let bad = good.replace(given, taken);
