@@ -6,11 +6,9 @@ use std::time::Duration;
 use api_server::{Authority, Fault, FaultId, MemoryApi, Options, When};
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt};
-use http::Request;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::WatchParams;
-use kube::client::Body;
 use kube::config::ExecConfig;
 use prometheus_client::encoding::text::encode;
 use serde_json::json;
@@ -204,74 +202,27 @@ async fn what_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
     let [authority, before] = [(); 2].map(|()| Authority::new().unwrap());
     let server = server(&authority).await;
     let folder = TempDir::new().unwrap();
-    let [file, token] = ["file", "token"].map(|name| folder.path().join(name));
-    std::fs::write(&token, TOKEN).unwrap();
-    // A pod's files, as kubelets mount them.
-    let mut pod = Config::new(server.url().parse().unwrap());
-    pod.root_cert = Some(Vec::new());
-    pod.root_cert_file = Some(file.clone());
-    pod.auth_info.token_file = Some(token.display().to_string());
-    for (pod, outdated, current) in [
-        (
-            None,
-            api_server::kubeconfig(&server.url(), &before.pem(), TOKEN),
-            server.kubeconfig(TOKEN),
-        ),
-        (None, server.kubeconfig("expired"), server.kubeconfig(TOKEN)),
-        (Some(pod), before.pem(), authority.pem()),
-    ] {
-        std::fs::write(&file, outdated).unwrap();
-        let choice = KubeconfigChoice::path(Some(&file));
-        let find = move || match pod.clone() {
-            Some(config) => Ok(Server {
-                config,
-                proxy: None,
-            }),
-            None => choice.find(),
-        };
-        let connections = Connections::open(Arc::new(find), to(&server), RequestCounter::default());
-        let connections = Arc::new(connections.await.unwrap());
-        let answers = async || {
-            let request = Request::get("/version").body(Body::empty()).unwrap();
-            let answer = Arc::clone(&connections).send(request).await;
-            answer.is_ok_and(|answer| answer.status().is_success())
-        };
-        // A file that is replaced does not exist for a moment.
-        std::fs::remove_file(&file).unwrap();
-        for _ in 0..2 {
-            advance(Duration::from_secs(1)).await;
-            assert!(!answers().await, "it is outdated");
-        }
-        std::fs::write(&file, current).unwrap();
-        advance(Duration::from_secs(1)).await;
-        assert!(!answers().await, "with what was read before");
-        assert!(answers().await, "with the new one");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dead_client_is_replaced_and_counted_as_failing_until_then() {
-    let [authority, before] = [(); 2].map(|()| Authority::new().unwrap());
-    let server = server(&authority).await;
-    let folder = TempDir::new().unwrap();
     let path = folder.path().join("kubeconfig");
-    let outdated = api_server::kubeconfig(&server.url(), &before.pem(), TOKEN);
-    std::fs::write(&path, outdated).unwrap();
-    let (choice, counter) = (
-        KubeconfigChoice::path(Some(&path)),
-        RequestCounter::default(),
-    );
-    let client = connect(to(&server), choice, &counter).await.unwrap();
-    for _ in 0..=6 {
-        advance(Duration::from_secs(10)).await;
-        client.apiserver_version().await.unwrap_err();
+    for outdated in [
+        api_server::kubeconfig(&server.url(), &before.pem(), TOKEN),
+        server.kubeconfig("expired"),
+    ] {
+        std::fs::write(&path, outdated).unwrap();
+        let choice = KubeconfigChoice::path(Some(&path));
+        let counter = RequestCounter::default();
+        let client = connect(to(&server), choice, &counter).await.unwrap();
+        // A file that is replaced does not exist for a moment.
+        std::fs::remove_file(&path).unwrap();
+        for _ in 0..=6 {
+            advance(Duration::from_secs(10)).await;
+            client.apiserver_version().await.unwrap_err();
+        }
+        // By this `/readyz` goes.
+        assert_eq!(counter.failing_for().as_secs(), 60);
+        std::fs::write(&path, server.kubeconfig(TOKEN)).unwrap();
+        client.apiserver_version().await.expect("by a new client");
+        assert_eq!(counter.failing_for(), Duration::ZERO);
     }
-    // By this `/readyz` goes.
-    assert_eq!(counter.failing_for().as_secs(), 60);
-    std::fs::write(&path, server.kubeconfig(TOKEN)).unwrap();
-    advance(Duration::from_secs(1)).await;
-    client.apiserver_version().await.expect("by a new client");
-    assert_eq!(counter.failing_for(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
