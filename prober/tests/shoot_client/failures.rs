@@ -1,6 +1,7 @@
 //! Answers that are none: each has its category, ends within the probe's budget, and leaves nothing
 //! behind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_server::protobuf::wire::MEDIA_TYPE;
@@ -68,7 +69,7 @@ async fn nodes_that_are_throttled_beside_slow_leases_are_not_listed_again() {
         let slow = CancellationToken::new();
         shoot.meets_once("leases", Fault::Hold(slow.clone()));
         let beside = shoot.meets_once("nodes", throttled);
-        let secret = shoot.secret.current().expect("a Secret");
+        let secret = Arc::clone(&shoot.secret);
         let budget = Budget::starting_now(Duration::from_secs(20));
         let (api, client) = (&shoot.api, &mut shoot.client);
         let answered = async {

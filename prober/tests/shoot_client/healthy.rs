@@ -1,5 +1,6 @@
 //! What a probe costs while all is well, and what a kept connection that may be dead costs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_server::Fault;
@@ -83,7 +84,7 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
             clock.now()
         };
         let budget = Budget::starting_now(Duration::from_secs(20));
-        let secret = shoot.secret.current().expect("a Secret");
+        let secret = Arc::clone(&shoot.secret);
         let (seen, asked_again) = tokio::join!(client.leases(&secret, budget), asked_again);
         let waited = asked_again - seen.expect("a complete answer").times.sent;
         // The wait begins a moment before the request is sent.

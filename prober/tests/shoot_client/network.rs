@@ -62,7 +62,7 @@ async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
     let mut shoot = TestShoot::start().await;
     let other = Authority::new().expect("an authority").pem();
     let kubeconfig = api_server::kubeconfig(&shoot.api.url(), &other, TOKEN);
-    shoot.secret.set(&kubeconfig);
+    shoot.set_secret(&kubeconfig);
     shoot.tell("probe: tls at leases by ").await;
 }
 

@@ -8,7 +8,7 @@ use api_server::protobuf::wire::{MEDIA_TYPE, envelope};
 use api_server::{Authority, Fault, FaultId, MemoryApi, Network, Options, When};
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
-use prober::shoot_client::error::{Cause, ProbeError, ProbeStep};
+use prober::shoot_client::error::ProbeError;
 use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, Listing, ShootClient};
 use prober_core::lease::LeaseList;
@@ -30,7 +30,7 @@ const LEEWAY: Duration = Duration::from_secs(5);
 
 pub struct TestShoot {
     pub api: MemoryApi,
-    pub secret: Secret,
+    pub secret: Arc<KubeconfigSecret>,
     pub client: ShootClient,
     pub clock: Clock,
     /// What one probe may take.
@@ -38,18 +38,9 @@ pub struct TestShoot {
 }
 
 /// A Secret as the seed's watch shows it.
-pub struct Secret(Option<Arc<KubeconfigSecret>>);
-
-impl Secret {
-    pub fn set(&mut self, kubeconfig: &str) {
-        let kubeconfig = Some(kubeconfig.as_bytes().to_vec());
-        self.0 = Some(Arc::new(KubeconfigSecret { kubeconfig }));
-    }
-
-    pub fn current(&self) -> Result<Arc<KubeconfigSecret>, ProbeError> {
-        let (stage, cause) = (ProbeStep::Kubeconfig, Cause::NoSecret);
-        self.0.clone().ok_or(ProbeError { stage, cause })
-    }
+fn secret(kubeconfig: &str) -> Arc<KubeconfigSecret> {
+    let kubeconfig = Some(kubeconfig.as_bytes().to_vec());
+    Arc::new(KubeconfigSecret { kubeconfig })
 }
 
 impl TestShoot {
@@ -68,8 +59,7 @@ impl TestShoot {
         let api = MemoryApi::start(&authority, options).await;
         let api = api.expect("an API server");
         api.access().grant(TOKEN, shoot_probe());
-        let mut secret = Secret(None);
-        secret.set(&api.kubeconfig(TOKEN));
+        let secret = secret(&api.kubeconfig(TOKEN));
         let clock = Clock::start();
         let client = ShootClient::new(clock, Arc::new(Resources::of_system()));
         let shoot = Self {
@@ -83,11 +73,15 @@ impl TestShoot {
         shoot
     }
 
+    pub fn set_secret(&mut self, kubeconfig: &str) {
+        self.secret = secret(kubeconfig);
+    }
+
     /// Changes the Secret to one that leads to this URL, with a line more in its cluster.
     pub fn lead(&mut self, url: &str, line: &str) {
         let kubeconfig = self.api.kubeconfig_at(url, TOKEN);
         let lines = format!("    {line}\n    server:");
-        self.secret.set(&kubeconfig.replace("    server:", &lines));
+        self.set_secret(&kubeconfig.replace("    server:", &lines));
     }
 
     /// Every request for this path meets a fault from now on; `nodes+` are those that go on with a
@@ -115,15 +109,15 @@ impl TestShoot {
 
     /// Probes; the leases.
     pub async fn leases(&mut self) -> Result<Listing<LeaseList>, ProbeError> {
-        let (secret, budget) = (self.secret.current()?, Budget::starting_now(self.timeout));
-        checked(self.timeout, self.client.leases(&secret, budget)).await
+        let (secret, budget) = (&self.secret, Budget::starting_now(self.timeout));
+        checked(self.timeout, self.client.leases(secret, budget)).await
     }
 
     /// Probes; the leases and the nodes.
     pub async fn nodes(&mut self) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let (secret, budget) = (self.secret.current()?, Budget::starting_now(self.timeout));
+        let (secret, budget) = (&self.secret, Budget::starting_now(self.timeout));
         let probe = async {
-            self.client.leases(&secret, budget).await?;
+            self.client.leases(secret, budget).await?;
             self.client.nodes(budget).await
         };
         checked(self.timeout, probe).await
@@ -183,12 +177,8 @@ impl TestShoot {
             ["network", "refused"] => self.api.set_network(Network::Refused),
             ["grant", token] => self.api.access().grant(token, shoot_probe()),
             ["revoke", token] => self.api.access().revoke(token),
-            ["secret", token] => self.secret.set(&self.api.kubeconfig(token)),
-            ["empty", "secret"] => {
-                let empty = KubeconfigSecret { kubeconfig: None };
-                self.secret.0 = Some(Arc::new(empty));
-            }
-            ["no", "secret"] => self.secret.0 = None,
+            ["secret", token] => self.set_secret(&self.api.kubeconfig(token)),
+            ["empty", "secret"] => self.set_secret(""),
             ["faults", "end"] => self.api.faults().clear(),
             [path, fault, ref once @ ..] => {
                 let when = to(path);
