@@ -33,6 +33,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::sleep;
 
 use self::resolver::Resolver;
+use crate::observability::metrics::count;
 use crate::shared::Shared;
 
 /// Wait after a check that failed, and after the first that names another seed.
@@ -352,7 +353,7 @@ pub(crate) async fn check(
         let sent = clock.now();
         let answer = resolver.ask(&question).await;
         let (result, now) = (<&str>::from(&answer), clock.now());
-        shared.metrics.owner_checks.inc([result]);
+        count(&shared.metrics.owner_checks, [("result", result)]);
         tracing::debug!(namespace, result, "owner record checked");
         let applied = owners.read(&namespace, |record| {
             let before = record.status.standing;

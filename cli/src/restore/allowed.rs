@@ -43,7 +43,7 @@ fn refusal(shoot: &ShootView) -> Option<String> {
             shoot.describe_state()
         ));
     };
-    match (&probe.failure, probe.verdict()) {
+    match (&probe.failure, shoot.verdict()) {
         _ if probe.overdue => Some("the prober's probe of it is overdue".to_owned()),
         (Some(failure), _) => Some(format!("the prober cannot probe it ({})", failure.message)),
         (None, None) => Some("the prober has not probed it yet".to_owned()),

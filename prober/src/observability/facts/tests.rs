@@ -30,10 +30,10 @@ const CONCERNS: [(&str, &str, Option<Tone>, &str); 19] = [
     (r#""paused": false"#, r#""machines": 0"#, Some(Tone::Warn), "no Machine backs a node"),
     (r#""probed", "probe""#, r#""no_shoot", "no probe""#, Some(Tone::Warn), "no_shoot: its Cluster holds no shoot; a probe that ran before goes on"),
     (r#""overdue": false"#, r#""overdue": false, "failure": {"stage": "leases", "category": "timeout", "message": "no answer", "failedProbes": 2, "since": "2026-01-02T03:00:00Z"}"#, Some(Tone::Warn), "probes fail (timeout at leases), so nothing is concluded: no answer, 2 in a row since 2026-01-02 03:00:00 UTC"),
-    (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due for 1m 0s"),
+    (r#"{"nextProbeInSeconds": 5, "overdue": false"#, r#"{"nextProbeInSeconds": -60, "overdue": true"#, Some(Tone::Bad), "its probe is overdue, due 1m 0s ago"),
     (r#""paused": false"#, r#""owner": {"standing": "elsewhere"}"#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober neither probes nor writes it"),
     (r#""probed", "probe""#, r#""probed", "decree": "scale_down", "owner": {"standing": "elsewhere"}, "no probe""#, Some(Tone::Bad), "owned by another seed: no check has ended in time; the prober does not probe it, and takes its controllers to 0"),
-    (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Bad), "being restored"),
+    (r#""running", "replicas": 2, "ready": 2"#, r#""held_down", "replicas": 0, "ready": 0"#, Some(Tone::Held), "being restored"),
     (r#""running", "replicas": 2"#, r#""held_down", "replicas": 2"#, Some(Tone::Warn), "Deployment/d at 2, 2 ready: runs, and still carries the marker of a protection: the next healthy probe removes it"),
     ("scale_up", "scale_down", Some(Tone::Bad), "scale_down: in an outage, the nodes have lost the way to their API server; Deployment/d at 2, 2 ready: not protected"),
 ];

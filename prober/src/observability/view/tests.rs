@@ -9,15 +9,15 @@ use crate::tests::{CONFIG, at, nothing_found};
 
 #[test]
 fn the_oldest_leases_are_shown_oldest_first_and_then_by_name() {
-    let names = ["e", "d", "c", "b", "a"].into_iter().cycle().take(30);
-    let lease = |(number, node): (usize, &'static str)| CountedLease {
+    let ages = [3, 0, 0, 2].into_iter().chain([0; 26]);
+    let lease = |(node, age)| CountedLease {
         node,
-        age: TimeDelta::seconds([3, 0, 0, 2].get(number).copied().unwrap_or(0)),
+        age: TimeDelta::seconds(age),
         state: LeaseState::Valid,
         skew: TimeDelta::zero(),
     };
-    let leases = names.enumerate().map(lease).collect();
-    let shown = Found::new(&nothing_found(), leases).leases;
+    let leases = ["e", "d", "c", "b", "a"].into_iter().cycle().zip(ages);
+    let shown = Found::new(&nothing_found(), leases.map(lease).collect()).leases;
     let nodes: Vec<_> = shown.iter().map(|lease| lease.node.as_str()).collect();
     assert_eq!((nodes.len(), &nodes[..4]), (20, &["e", "b", "a", "a"][..]));
 }
@@ -25,7 +25,10 @@ fn the_oldest_leases_are_shown_oldest_first_and_then_by_name() {
 #[test]
 fn a_probe_is_overdue_a_second_after_its_time() {
     let mut shoot = ShootView {
-        probe: Some(ProbeStatus::new(at(10.0))),
+        probe: Some(ProbeStatus {
+            due: at(10.0),
+            ..ProbeStatus::default()
+        }),
         ..ShootView::default()
     };
     let mut shown = |second| {
