@@ -50,7 +50,7 @@ impl Fact {
 }
 
 impl ProberStatus {
-    /// What holds for all shoots.
+    /// Facts that hold for all shoots.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = Vec::new();
         if let Some(unknown) = &self.unknown {
@@ -100,7 +100,7 @@ impl ShootView {
         facts
     }
 
-    /// What is worth a note beside its state and the names of what is held down.
+    /// Facts that are worth a note beside its state and the names of what is held down.
     pub fn notes(&self) -> Vec<Fact> {
         let mut facts = self.facts();
         facts.retain(|fact| (Tone::Note..=Tone::Bad).contains(&fact.tone));
@@ -120,7 +120,7 @@ impl ShootView {
         format!("{}: {}{error}", self.state, meaning(&self.state))
     }
 
-    /// What is done about an outage, and what it costs.
+    /// Fact about an outage: what is done about it, or what it costs.
     fn course(&self) -> Option<Fact> {
         let held = self.held_down();
         match self.verdict()? {
@@ -260,7 +260,7 @@ impl ShownDependent {
     }
 }
 
-/// What a state by the Cluster means.
+/// Meaning of a state by the Cluster.
 fn meaning(state: &str) -> &'static str {
     match state {
         "probed" => "its control plane is there and meant to be",
@@ -440,7 +440,7 @@ pub fn describe_verdict(verdict: Verdict) -> String {
     format!("{}: {meaning}", verdict.into_str())
 }
 
-/// What a write waits for.
+/// Description of what a write waits for.
 pub(super) const fn waits_for(reason: Reason) -> &'static str {
     match reason {
         Reason::NotOurs => "the Cluster to name this seed",

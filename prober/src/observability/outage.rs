@@ -127,7 +127,7 @@ impl Outage {
         (self.ended - self.began).as_seconds_f64()
     }
 
-    /// What happened, without start and namespace.
+    /// Course of the outage, without start and namespace.
     pub fn sentence(&self) -> String {
         let mut text = match self.verdict {
             Some(Tally {

@@ -26,7 +26,7 @@ pub(crate) struct Reporter {
     outage: Option<Outage>,
 }
 
-/// What its task has published goes with it.
+/// Forgets what the task has published.
 impl Drop for Reporter {
     fn drop(&mut self) {
         self.view.lock().forget_probe();
@@ -221,7 +221,6 @@ impl Reporter {
         if let Some(outage) = self.outage.take() {
             context.outage_ended(outage.end(OutageEnd::ProbeEnded, context.now()));
         }
-        tracing::info!("probe ended");
     }
 }
 

@@ -154,40 +154,46 @@ async fn each_report_has_its_counter_and_its_event() {
     assert!(encoded(&registry).contains("dwd_throttles_total 1"));
 }
 
+/// A shoot's metrics after an input, and whether its outage is recorded.
+fn after(input: Input, decree: Option<Verdict>, dependent: DependentState) -> (String, bool) {
+    let mut registry = Registry::default();
+    let mut context = context(Shared {
+        metrics: Metrics::register(&mut registry),
+        ..shared(CONFIG)
+    });
+    registry.register_collector(Box::new(context.shared.statuses.clone()));
+    context.decree = decree;
+    let mut reporter = reporter(&context);
+    let (config, cluster) = (Arc::clone(&context.config), cluster());
+    let env = Environment {
+        dependents: vec![dependent],
+        ..context
+            .shared
+            .environment(NAMESPACE, &config, &cluster, None)
+    };
+    for action in context.shoot.input(input, &env, at(0.0)) {
+        if let Action::Report(report) = action {
+            reporter.report(&context, report);
+        }
+    }
+    reporter.updated(&context, &env);
+    (encoded(&registry), reporter.outage.is_some())
+}
+
 #[tokio::test(start_paused = true)]
 async fn decree_is_neither_probe_nor_outage() {
     for (decree, counted) in [(None, true), (Some(Verdict::ScaleDown), false)] {
-        let mut registry = Registry::default();
-        let mut context = ShootContext {
-            decree,
-            ..context(Shared {
-                metrics: Metrics::register(&mut registry),
-                ..shared(CONFIG)
-            })
-        };
-        let mut reporter = reporter(&context);
-        let (config, cluster) = (Arc::clone(&context.config), cluster());
-        let env = context
-            .shared
-            .environment(NAMESPACE, &config, &cluster, None);
         let input = Input::Decreed(Verdict::ScaleDown);
-        for action in context.shoot.input(input, &env, at(0.0)) {
-            if let Action::Report(report) = action {
-                reporter.report(&context, report);
-            }
-        }
-        reporter.updated(&context, &env);
-        assert_eq!(encoded(&registry).contains("dwd_probes_total{"), counted);
-        assert_eq!(reporter.outage.is_some(), counted);
+        let (metrics, recorded) = after(input, decree, DependentState::Unknown);
+        assert_eq!(metrics.contains("dwd_probes_total{"), counted);
+        assert_eq!(metrics.contains("dwd_verdicts{"), counted);
+        assert_eq!(recorded, counted);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn marker_alone_is_not_held_down() {
-    for (replicas, counted) in [(0, true), (2, false)] {
-        let mut context = context(shared(CONFIG));
-        let mut reporter = reporter(&context);
-        let (config, cluster) = (Arc::clone(&context.config), cluster());
+    for (replicas, held) in [(0, true), (2, false)] {
         let marks = Marks {
             held_down: true,
             ..Marks::default()
@@ -197,19 +203,10 @@ async fn marker_alone_is_not_held_down() {
             marks,
             ..Observed::default()
         };
-        let env = Environment {
-            dependents: vec![DependentState::Present(Arc::new(observed))],
-            ..context
-                .shared
-                .environment(NAMESPACE, &config, &cluster, None)
-        };
-        context.shoot.input(Input::Woken, &env, at(0.0));
-        reporter.updated(&context, &env);
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(context.shared.statuses.clone()));
-        let series = r#"dwd_held_down{kind="Deployment",name="d"} 1"#;
-        assert_eq!(encoded(&registry).contains(series), counted);
-        assert_eq!(reporter.outage.is_some(), counted);
+        let dependent = DependentState::Present(Arc::new(observed));
+        let (metrics, recorded) = after(Input::Woken, None, dependent);
+        assert_eq!(metrics.contains("dwd_held_down{"), held);
+        assert_eq!(recorded, held);
     }
 }
 
