@@ -334,16 +334,13 @@ impl OwnerStatus {
 
 impl Failure {
     fn fact(&self) -> Fact {
-        let Self {
-            stage,
-            category,
-            message,
-            failed_probes,
-            since,
-        } = self;
-        let since = since.format(TIMESTAMP);
         let text = format!(
-            "probes fail ({category} at {stage}), so nothing is concluded: {message}, {failed_probes} in a row since {since}"
+            "probes fail ({} at {}), so nothing is concluded: {}, {} in a row since {}",
+            self.category,
+            self.stage,
+            self.message,
+            self.failed_probes,
+            self.since.format(TIMESTAMP)
         );
         Fact::new(Tone::Warn, text)
     }
@@ -400,22 +397,18 @@ impl Found {
     /// Time until the first node with an expired lease is marked Unknown, in seconds; not above 0
     /// where one is so since then. `None` while no lease is expired.
     fn first_unknown(&self) -> Option<i64> {
-        let expired = self.leases.iter();
-        let expired = expired.filter(|lease| lease.state == LeaseState::Expired);
-        let oldest = expired.map(|lease| lease.age_seconds as i64).max()?;
-        Some(self.unknown_after_seconds as i64 - oldest - self.seconds_ago)
+        // The oldest come first.
+        let mut leases = self.leases.iter();
+        let oldest = leases.find(|lease| lease.state == LeaseState::Expired)?;
+        Some((self.unknown_after_seconds - oldest.age_seconds) as i64 - self.seconds_ago)
     }
 }
 
 /// Describes a grace that is too short, and its price.
 pub(super) fn describe_short(found: &Found) -> String {
-    let Found {
-        expired_after_seconds: expired,
-        unknown_after_seconds: grace,
-        ..
-    } = found;
     format!(
-        "nodeMonitorGracePeriod ({grace}s) is shorter than two renewals of the nodes' leases: they expire after {expired}s, so that protection may come too late"
+        "nodeMonitorGracePeriod ({}s) is shorter than two renewals of the nodes' leases: they expire after {}s, so that protection may come too late",
+        found.unknown_after_seconds, found.expired_after_seconds
     )
 }
 
