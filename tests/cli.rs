@@ -9,7 +9,5 @@ mod network;
 mod restore;
 #[path = "cli/states.rs"]
 mod states;
-#[path = "cli/words.rs"]
-mod words;
 #[path = "cli/world.rs"]
 mod world;

@@ -22,9 +22,15 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
-/// Exit code, arguments, and what is written, among others unless it ends with a line: help to
-/// stdout, all else to stderr.
+/// Exit code, arguments, and what is written, among others unless it ends with a line: answers and
+/// help to stdout, all else to stderr.
 const LINES: &str = "\
+0 | check-config config/prober.yaml | config/prober.yaml: valid as the prober's config\\n
+0 | check-config config/weeder.yaml | config/weeder.yaml: valid as the weeder's config\\n
+0 | completions bash | enable-leader-election
+0 | completions zsh | check-config
+0 | completions fish | check-config
+1 | explain a --address 127.0.0.1:1 | error: no prober answers (127.0.0.1:1: Connection refused
 2 |  | check-config
 0 | help explain | The shoot's namespace on the seed
 0 | help weeder | --config-file
@@ -72,6 +78,75 @@ fn each_command_line_has_its_code_and_words() {
             false => text.contains(&said),
         };
         assert!(is_said && silent.is_empty(), "{line}: {text}");
+    }
+}
+
+/// Files that are refused, each with all that is said of it. A key that is missing may be one that
+/// is misspelt, so those that are ignored are shown too.
+const REFUSED: [(&str, &str); 2] = [
+    (
+        "{kubeConfigSecretName: '', probeInterval: 0s, dependantResourceInfos: []}",
+        "/dev/stdin: error: kubeConfigSecretName: \"\": expected the name of a Secret
+/dev/stdin: error: probeInterval: \"0s\": expected a duration of at least 1s
+/dev/stdin: error: dependentResourceInfos: []: expected a list of at least one resource to scale
+/dev/stdin: error: dependantResourceInfos: unknown key, ignored
+/dev/stdin: refused as the prober's config
+",
+    ),
+    (
+        "{servicesAndDependantSelectors: {}, services: {}}",
+        "/dev/stdin: error: servicesAndDependantSelectors: {}: expected at least one Service, as {kube-apiserver: {podSelectors: [...]}}
+/dev/stdin: error: services: unknown key, ignored
+/dev/stdin: refused as the weeder's config
+",
+    ),
+];
+
+#[test]
+fn check_config_says_all_that_is_wrong() {
+    for (file, said) in REFUSED {
+        let output = sh(&format!(
+            "echo \"{file}\" | $WATCHDOG check-config /dev/stdin"
+        ));
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), &*shown), (Some(1), said));
+    }
+}
+
+/// The environment, the cluster of a kubeconfig, and what is said of the seed.
+const SEEDS: [(&str, &str, &str); 4] = [
+    (
+        "SSL_CERT_FILE=/dev/null SSL_CERT_DIR=/dev/null",
+        "server: http://127.0.0.1:1",
+        "no answer from 127.0.0.1:1: ",
+    ),
+    (
+        "SSL_CERT_FILE=/dev/null SSL_CERT_DIR=/dev/null",
+        "server: https://127.0.0.1:1",
+        "cluster.certificate-authority-data is missing",
+    ),
+    (
+        "HTTPS_PROXY=socks5://user:s3cr3t@127.0.0.1:1",
+        "server: https://127.0.0.1:1, insecure-skip-tls-verify: true",
+        "the environment's proxy is not the URL of an http proxy",
+    ),
+    (
+        "HTTPS_PROXY=socks5://user:s3cr3t@127.0.0.1:1 NO_PROXY=10.0.0.0/8,127.0.0.0/8",
+        "server: https://127.0.0.1:1, insecure-skip-tls-verify: true",
+        "no answer from 127.0.0.1:1: ",
+    ),
+];
+
+#[test]
+fn the_environment_has_authorities_and_a_proxy() {
+    for (environment, cluster, said) in SEEDS {
+        let output = sh(&format!(
+            "echo '{{current-context: it, contexts: [{{name: it, context: {{cluster: it}}}}],
+                clusters: [{{name: it, cluster: {{{cluster}}}}}]}}' >$WORK/kubeconfig
+            {environment} $WATCHDOG status --kubeconfig=$WORK/kubeconfig"
+        ));
+        let told = stderr(&output);
+        assert!(told.contains(said) && !told.contains("s3cr3t"), "{told}");
     }
 }
 

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bytes::Bytes;
+use common::logging::with_causes;
 use common::metrics::RequestCounter;
 use common::seed_client::{self, KubeconfigChoice};
 use common::status::WholeStatus;
 use common::transport::Dialer;
 use futures::FutureExt;
-use futures::future::BoxFuture;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Empty};
 use hyper::Request;
 use hyper::client::conn::http1;
 use hyper::header::HOST;
@@ -33,14 +33,11 @@ use tokio::time::timeout;
 
 use crate::commands::SeedArgs;
 use crate::config::{self, DEPLOYMENT};
-use crate::output::with_causes;
 
 /// Time for the answer of a replica, which is made from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for an answer of the seed: more than a connection to it may take, which is 10 s.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// Longest answer: that of the largest seeds has a few MB.
-const MAX_ANSWER: usize = 64 << 20;
 /// Default of --health-bind-addr.
 const HEALTH_PORT: u16 = 9644;
 /// Lease of the prober's election, by Gardener's name (rule 79).
@@ -52,8 +49,6 @@ const RUNNING: &str = "status.phase!=Failed,status.phase!=Succeeded";
 const HELD_DOWN: &str = r#"kubectl get deployments -A -o jsonpath='{range .items[?(@.metadata.annotations.dependency-watchdog\.gardener\.cloud/meltdown-protection-active)]}{.metadata.namespace} {.metadata.name} was at {.metadata.annotations.dependency-watchdog\.gardener\.cloud/replicas}{"\n"}{end}'"#;
 
 type Status = WholeStatus<ProberStatus>;
-/// Pod or address of a replica, and its answer.
-type Replica = (String, BoxFuture<'static, anyhow::Result<Status>>);
 
 /// Answer of a replica.
 #[derive(Serialize)]
@@ -90,21 +85,32 @@ pub(crate) async fn connect(args: &SeedArgs) -> anyhow::Result<Client> {
 
 /// Asks the replica at the address, or the one that leads, then the others until one answers.
 pub(crate) async fn ask(args: &SeedArgs) -> anyhow::Result<Answer> {
-    let replicas = match &args.address {
-        Some(address) => Ok(vec![(address.clone(), dialled(address.clone()).boxed())]),
-        None => pods(connect(args).await?, &args.garden_namespace).await,
+    let answer = match &args.address {
+        Some(address) => at(address).await,
+        None => any_pod(connect(args).await?, &args.garden_namespace).await,
     };
-    let answer = async { first(replicas?).await };
-    answer.await.map_err(|error| {
+    answer.map_err(|error| {
         let reason = with_causes(error.as_ref());
         anyhow!("no prober answers ({reason}). Deployments that are held down:\n  {HELD_DOWN}")
     })
 }
 
-async fn first(replicas: Vec<Replica>) -> anyhow::Result<Answer> {
+async fn at(address: &str) -> anyhow::Result<Answer> {
+    let answer = async { get(TcpStream::connect(address).await?, address).await };
+    let whole = within(ANSWER_TIMEOUT, answer).await;
+    Ok(Answer {
+        answered_by: address.to_owned(),
+        problems: Vec::new(),
+        whole: whole.with_context(|| address.to_owned())?,
+    })
+}
+
+async fn any_pod(client: Client, namespace: &str) -> anyhow::Result<Answer> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let mut problems = Vec::new();
-    for (answered_by, answer) in replicas {
-        match within(ANSWER_TIMEOUT, answer).await {
+    for pod in pods(client, &api, namespace).await? {
+        let answered_by = pod.name_any();
+        match within(ANSWER_TIMEOUT, forwarded(&api, &pod)).await {
             Err(error) => problems.push(format!("{answered_by}: {}", with_causes(error.as_ref()))),
             Ok(whole) => {
                 return Ok(Answer {
@@ -118,12 +124,11 @@ async fn first(replicas: Vec<Replica>) -> anyhow::Result<Answer> {
     bail!("{}", problems.join("; "))
 }
 
-/// The prober's pods, the leader's first, each with its answer.
-async fn pods(client: Client, namespace: &str) -> anyhow::Result<Vec<Replica>> {
+/// The prober's pods, the leader's first.
+async fn pods(client: Client, api: &Api<Pod>, namespace: &str) -> anyhow::Result<Vec<Pod>> {
     let deployment = config::deployment(&client, namespace).await?;
     let selector: Selector = deployment.spec.selector.try_into()?;
     let running = ListParams::default().labels_from(&selector).fields(RUNNING);
-    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let listed = within(REQUEST_TIMEOUT, api.list(&running)).await;
     let listed = listed.with_context(|| format!("the pods in {namespace} cannot be listed"))?;
     let mut pods = listed.items;
@@ -137,8 +142,7 @@ async fn pods(client: Client, namespace: &str) -> anyhow::Result<Vec<Replica>> {
     let holder = lease.ok().and_then(|lease| lease.spec?.holder_identity);
     let leader = holder.as_deref().and_then(|name| name.split_once('_'));
     pods.sort_by_key(|pod| leader.is_none_or(|(leader, _)| leader != pod.name_any()));
-    let replica = |pod: Pod| (pod.name_any(), forwarded(api.clone(), pod).boxed());
-    Ok(pods.into_iter().map(replica).collect())
+    Ok(pods)
 }
 
 /// Bounds a request in time.
@@ -152,18 +156,13 @@ pub(crate) async fn within<T, E: Into<anyhow::Error>>(
     }
 }
 
-async fn dialled(address: String) -> anyhow::Result<Status> {
-    get(TcpStream::connect(&*address).await?, &address).await
-}
-
 /// Asks a pod through the kubelet, before which no NetworkPolicy stands.
-async fn forwarded(pods: Api<Pod>, pod: Pod) -> anyhow::Result<Status> {
-    let port = health_port(&pod);
+async fn forwarded(pods: &Api<Pod>, pod: &Pod) -> anyhow::Result<Status> {
+    let port = health_port(pod);
     let mut forwarder = pods.portforward(&pod.name_any(), &[port]).await?;
     let stream = forwarder.take_stream(port).context("no stream")?;
     let failed = forwarder.take_error(port);
     let answer = get(stream, "localhost").await;
-    forwarder.abort();
     match failed.and_then(|failed| failed.now_or_never().flatten()) {
         Some(failed) if answer.is_err() => bail!("{failed}"),
         _ => answer,
@@ -183,8 +182,7 @@ async fn get(
         let answer = sender.send_request(request).await?;
         let status = answer.status();
         ensure!(status.is_success(), "it answers {status} to /statusz.json");
-        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-        read(&body.map_err(anyhow::Error::from_boxed)?.to_bytes())
+        read(&answer.into_body().collect().await?.to_bytes())
     };
     // The connection ends once the answer is there, and the sender is gone.
     let (answer, _) = futures::join!(answer, connection);

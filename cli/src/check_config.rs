@@ -6,39 +6,30 @@ use common::document::load;
 use common::flags::Agent;
 
 use crate::commands::CheckConfigArgs;
-use crate::output::{print, print_error};
+use crate::output::print;
 
-pub(crate) fn run(args: &CheckConfigArgs) -> ExitCode {
+/// The key that a weeder's file must have.
+const WEEDERS_KEY: &str = "servicesAndDependantSelectors";
+
+pub(crate) fn run(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.display();
-    let mut agent = args.agent;
-    let outcome = load(&args.file, |text| match *agent.get_or_insert(guess(text)) {
-        Agent::Prober => prober::config::parse(text).map(|loaded| loaded.warnings),
-        Agent::Weeder => weeder::config::parse(text).map(|loaded| loaded.warnings),
+    let mut agent = Agent::Prober;
+    let outcome = load(&args.file, |text| {
+        if text.contains(WEEDERS_KEY) {
+            agent = Agent::Weeder;
+            return weeder::config::parse(text).map(|loaded| loaded.warnings);
+        }
+        prober::config::parse(text).map(|loaded| loaded.warnings)
     });
     let (sentences, label, verdict, code) = match outcome {
         Ok(warnings) => (warnings, "warning", "valid", ExitCode::SUCCESS),
         Err(error) => (error.problems, "error", "refused", ExitCode::FAILURE),
     };
-    let mut lines: Vec<_> = sentences
+    let lines = sentences
         .into_iter()
-        .map(|sentence| format!("{file}: {label}: {sentence}\n"))
-        .collect();
-    let name = agent.unwrap_or(Agent::Prober).name();
-    lines.push(format!("{file}: {verdict} as the {name}'s config\n"));
-    match print(&lines.concat()) {
-        Ok(()) => code,
-        Err(error) => {
-            print_error(&error);
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Guesses the agent by the key that its file must have. What lacks it is most likely meant for the
-/// prober.
-fn guess(text: &str) -> Agent {
-    match text.contains("servicesAndDependantSelectors") {
-        true => Agent::Weeder,
-        false => Agent::Prober,
-    }
+        .map(|sentence| format!("{file}: {label}: {sentence}\n"));
+    let agent = agent.name();
+    let last = format!("{file}: {verdict} as the {agent}'s config\n");
+    print(&(lines.collect::<String>() + &last))?;
+    Ok(code)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
-use common::flags::{Agent, AgentArgs};
+use common::flags::AgentArgs;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
 #[derive(Debug, Parser)]
@@ -106,11 +106,8 @@ pub(crate) struct RestoreArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckConfigArgs {
-    /// The config file
+    /// The config file, of the prober or the weeder
     pub file: PathBuf,
-    /// The agent that the config is for; without it the one whose keys the file has
-    #[arg(long, value_name = "AGENT")]
-    pub agent: Option<Agent>,
 }
 
 #[cfg(test)]

@@ -44,8 +44,6 @@ pub(crate) async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<
 /// Reads the prober's Deployment.
 pub(crate) async fn deployment(client: &Client, namespace: &str) -> anyhow::Result<Deployment> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    within(REQUEST_TIMEOUT, deployments.get_opt(DEPLOYMENT))
-        .await
-        .with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))?
-        .with_context(|| format!("there is no Deployment {DEPLOYMENT} in {namespace}"))
+    let read = within(REQUEST_TIMEOUT, deployments.get(DEPLOYMENT)).await;
+    read.with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))
 }

@@ -28,10 +28,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use common::flags::Agent;
+use common::logging::with_causes;
 use common::process;
+use tokio::runtime::Runtime;
 
 use self::commands::Cli;
-use self::output::print_error;
+use self::output::complain;
 
 /// Runs the agent or command that the words after the program's name ask for. Help and a wrong
 /// command line end the process here, with 0 and 2.
@@ -39,31 +41,22 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse() {
         Cli::Prober(args) => return process::run(Agent::Prober, args, prober::run),
         Cli::Weeder(args) => return process::run(Agent::Weeder, args, weeder::run),
-        Cli::CheckConfig(args) => return check_config::run(&args),
+        Cli::CheckConfig(args) => check_config::run(&args),
         Cli::Completions { shell } => completions::run(shell),
         Cli::Status(args) => wait(status::run(args)),
         Cli::Explain(args) => wait(explain::run(args)),
         Cli::Restore(args) => wait(restore::run(args)),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print_error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    result.unwrap_or_else(|error| {
+        complain(&with_causes(error.as_ref()));
+        ExitCode::FAILURE
+    })
 }
 
-fn wait(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    let result = runtime.block_on(async {
-        tokio::select! {
-            result = command => result,
-            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
-        }
-    });
+fn wait(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCode> {
+    let runtime = Runtime::new()?;
+    let result = runtime.block_on(command);
+    // Does not wait for a name that is still being looked up.
     runtime.shutdown_background();
-    result
+    result.map(|()| ExitCode::SUCCESS)
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use common::api_failure::ApiFailure;
+use common::logging::with_causes;
 use futures::future::join_all;
-use futures::{StreamExt, stream};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use prober::seed::dependent::{ScalableObject, kind};
@@ -24,11 +24,11 @@ use prober_core::replicas::{DependentState, Observed, PlannedWrite, scale_up};
 use prober_core::verdict::Scope;
 use tokio::time::{sleep, timeout};
 
-use self::allowed::{check_paused, held_down, refused};
-use crate::ask::{REQUEST_TIMEOUT, connect, within};
+use self::allowed::{check_paused, check_up, held_down};
+use crate::ask::{Answer, REQUEST_TIMEOUT, ask, connect, within};
 use crate::commands::RestoreArgs;
 use crate::config;
-use crate::output::{complain, plain, print, with_causes};
+use crate::output::{complain, plain, print};
 
 /// So many shoots are restored side by side: one whose controllers do not become ready takes all of
 /// their delays.
@@ -45,21 +45,11 @@ struct Restore {
     args: RestoreArgs,
 }
 
-/// What has come of a dependent, or worst of all of a shoot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
-    Unchanged,
-    /// Written, if `--yes` says so.
-    Changed,
-    Failed,
-}
-
 pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
     let client = connect(&args.seed).await?;
     let shoots = match &args.namespace {
-        Some(namespace) if args.force => vec![(namespace.clone(), None)],
-        Some(namespace) => vec![(namespace.clone(), refused(&args.seed, namespace).await?)],
-        None => held_down(&args.seed).await?,
+        Some(namespace) => vec![namespace.clone()],
+        None => held_down(ask(&args.seed).await?.whole.status)?,
     };
     let restore = Restore {
         config: config::find(&client, &args)
@@ -68,58 +58,52 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
         client,
         args,
     };
-    if restore.args.force {
-        for (namespace, _) in &shoots {
-            check_paused(&restore.client, &restore.config, namespace).await?;
-        }
+    let mut failed = 0;
+    for shoots in shoots.chunks(AT_ONCE) {
+        // What the prober said before the last ones were restored may be long ago.
+        let answer = match restore.args.force {
+            true => None,
+            false => Some(ask(&restore.args.seed).await?),
+        };
+        let restored = shoots
+            .iter()
+            .map(|shoot| restore.shoot(shoot, answer.as_ref()));
+        let restored = join_all(restored).await.into_iter();
+        failed += restored.filter(|is_restored| !is_restored).count();
     }
     let count = shoots.len();
-    let outcomes: Vec<_> = stream::iter(shoots)
-        .map(|(namespace, refused)| restore.shoot(namespace, refused))
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
-    let failed = outcomes.iter().filter(|one| **one == Outcome::Failed);
-    let failed = failed.count();
     ensure!(failed == 0, "{failed} of {count} shoots are not restored");
     if count == 0 {
         say("Nothing is held down.");
-    } else if !restore.args.yes && outcomes.contains(&Outcome::Changed) {
-        say("Nothing is written; --yes does it.");
+    } else if !restore.args.yes {
+        say("Nothing is written without --yes.");
     }
     Ok(())
 }
 
 impl Restore {
-    /// Restores a shoot; fails if it is refused, or not all of it is restored.
-    async fn shoot(&self, namespace: String, mut refusal: Option<String>) -> Outcome {
-        if self.args.all && self.args.yes {
-            // What the prober said of all may be long ago.
-            let now = refused(&self.args.seed, &namespace).await;
-            refusal = now.unwrap_or_else(|error| Some(with_causes(error.as_ref())));
-        }
-        if let Some(reason) = refusal {
-            complain(&format!(
-                "{namespace}: {reason}; --force restores it all the same, while it is paused"
-            ));
-            return Outcome::Failed;
+    /// Restores a shoot. Returns true unless it is refused, or not all of it is restored.
+    async fn shoot(&self, namespace: &str, answer: Option<&Answer>) -> bool {
+        let allowed = match answer {
+            Some(answer) => answer.shoot(namespace).and_then(check_up),
+            None => check_paused(&self.client, &self.config, namespace).await,
+        };
+        if let Err(error) = allowed {
+            return fails(namespace, &error);
         }
         let level = |dependent: &Dependent| dependent.scale_up.level;
         let mut dependents = self.config.dependents.clone();
         dependents.sort_by_key(level);
-        let mut outcome = Outcome::Unchanged;
+        let mut is_restored = true;
         for level in dependents.chunk_by(|one, other| level(one) == level(other)) {
-            let level = level
-                .iter()
-                .map(|dependent| self.dependent(&namespace, dependent));
-            let outcomes = join_all(level).await.into_iter();
-            outcome = outcomes.fold(outcome, Outcome::max);
+            let level = level.iter().map(|one| self.dependent(namespace, one));
+            is_restored &= !join_all(level).await.contains(&false);
         }
-        outcome
+        is_restored
     }
 
-    /// Restores a dependent and waits until it is ready.
-    async fn dependent(&self, namespace: &str, dependent: &Dependent) -> Outcome {
+    /// Restores a dependent and waits until it is ready. Returns true unless that fails.
+    async fn dependent(&self, namespace: &str, dependent: &Dependent) -> bool {
         let resource = &dependent.resource;
         let objects = Api::namespaced_with(self.client.clone(), namespace, &kind(resource));
         let name = format!("{namespace}: {resource}");
@@ -127,12 +111,9 @@ impl Restore {
             Ok(Some(change)) => change,
             Ok(None) => {
                 say(&format!("{name} is not held down"));
-                return Outcome::Unchanged;
+                return true;
             }
-            Err(error) => {
-                complain(&format!("{name}: {}", with_causes(error.as_ref())));
-                return Outcome::Failed;
-            }
+            Err(error) => return fails(&name, &error),
         };
         let (before, after) = (change.base.replicas, change.replicas());
         let note = match change.write.used_default_replicas {
@@ -149,7 +130,7 @@ impl Restore {
         if self.args.yes && timeout(READY_TIMEOUT, ready).await.is_err() {
             say(&format!("{name} is not ready yet"));
         }
-        Outcome::Changed
+        true
     }
 
     /// Writes what brings a dependent back, after its delay. `None` if it is not held down.
@@ -159,13 +140,13 @@ impl Restore {
         dependent: &Dependent,
     ) -> anyhow::Result<Option<PlannedWrite>> {
         let name = &dependent.resource.name;
-        let change = decide(objects, name).await?;
+        let change = plan(objects, name).await?;
         if !self.args.yes || change.is_none() {
             return Ok(change);
         }
         sleep(dependent.scale_up.initial_delay).await;
         for _ in 0..TRIES {
-            let Some(change) = decide(objects, name).await? else {
+            let Some(change) = plan(objects, name).await? else {
                 return Ok(None);
             };
             let params = PatchParams::apply(FIELD_MANAGER);
@@ -179,6 +160,12 @@ impl Restore {
     }
 }
 
+/// Says why something is not restored.
+fn fails(name: &str, error: &anyhow::Error) -> bool {
+    complain(&format!("{name}: {}", with_causes(error.as_ref())));
+    false
+}
+
 /// Reads a dependent. `None` if it does not exist, or has no replicas.
 async fn read(objects: &Api<ScalableObject>, name: &str) -> anyhow::Result<Option<Arc<Observed>>> {
     let object = within(REQUEST_TIMEOUT, objects.get_opt(name)).await?;
@@ -188,8 +175,8 @@ async fn read(objects: &Api<ScalableObject>, name: &str) -> anyhow::Result<Optio
     })
 }
 
-/// Decides what brings a dependent back, as it is now. `None` if it is not held down.
-async fn decide(objects: &Api<ScalableObject>, name: &str) -> anyhow::Result<Option<PlannedWrite>> {
+/// Plans what brings a dependent back, as it is now. `None` if it is not held down.
+async fn plan(objects: &Api<ScalableObject>, name: &str) -> anyhow::Result<Option<PlannedWrite>> {
     let base = read(objects, name).await?;
     Ok(base.and_then(|base| {
         let write = scale_up(&base, Scope::HeldDown, true)?;

@@ -1,6 +1,6 @@
 //! `status`: every shoot of the seed.
 
-use common::leader_election::{RoleName, RoleStatus};
+use common::leader_election::RoleName;
 use common::status::{TIMESTAMP, WholeStatus};
 use prober::{Fact, ShootView};
 
@@ -14,29 +14,23 @@ pub(crate) async fn run(args: StatusArgs) -> anyhow::Result<()> {
 }
 
 fn text(answer: &Answer) -> String {
-    let shoots = &answer.whole.status.shoots;
-    let shoots = if shoots.is_empty() {
-        "No shoots found.\n".to_owned()
-    } else {
-        table(
-            ["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
-            shoots.iter().map(cells).collect(),
-        )
-    };
+    let shoots = answer.whole.status.shoots.iter().map(cells).collect();
+    let headings = ["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"];
+    let shoots = table(headings, shoots);
     format!("{}\n{shoots}{}", head(answer), outages(answer))
 }
 
 /// Says which prober answers, who leads, and what holds for all shoots.
 pub(crate) fn head(answer: &Answer) -> String {
     let WholeStatus { process, status } = &answer.whole;
-    let RoleStatus { role, leader, .. } = &process.role;
-    let (by, version) = (&answer.answered_by, &process.version);
-    let mut head = format!("Prober: {by} ({}, version {version})\n", role.into_str());
+    let (by, version, role) = (&answer.answered_by, &process.version, &process.role);
+    let how = role.role.into_str();
+    let mut head = format!("Prober: {by} ({how}, version {version})\n");
     for problem in &answer.problems {
         head += &format!("Silent: {problem}\n");
     }
-    if *role == RoleName::Waiting {
-        let leader = leader.as_deref().unwrap_or("nobody");
+    if role.role == RoleName::Waiting {
+        let leader = role.leader.as_deref().unwrap_or("nobody");
         head += &format!("Leader: {leader}\n");
     }
     head + &lines(status.facts())

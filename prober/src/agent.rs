@@ -122,13 +122,11 @@ fn endpoints<R: Fn() -> bool + Send + Sync>(
     let context = shared.clone();
     let probes = Check::new("probes", move || {
         let limit = span(context.config.borrow().probe_timeout + STALLED);
-        match context.statuses.overdue(limit) {
-            Some((namespace, late)) => {
-                let late = late.num_seconds();
-                Err(format!("the probe of {namespace} is {late} s overdue"))
-            }
-            None => Ok(()),
-        }
+        let Some((namespace, late)) = context.statuses.overdue(limit) else {
+            return Ok(());
+        };
+        let late = late.num_seconds();
+        Err(format!("the probe of {namespace} is {late} s overdue"))
     });
     let seed = Arc::clone(&shared.seed);
     let views = Check::new("seed", move || match seed.unknown() {
@@ -141,14 +139,8 @@ fn endpoints<R: Fn() -> bool + Send + Sync>(
     });
     let context = shared.clone();
     let status = move || {
-        let Shared {
-            config,
-            seed,
-            statuses,
-            ..
-        } = &context;
-        let config = config.borrow().clone();
-        ProberStatus::new(statuses, seed, &config, refused())
+        let config = context.config.borrow().clone();
+        ProberStatus::new(&context.statuses, &context.seed, &config, refused())
     };
     Endpoints {
         live: vec![probes],
@@ -198,14 +190,14 @@ async fn work(
 ) {
     let seed = &*shared.seed;
     let (sender, changes) = mpsc::channel(CHANGES);
-    let mut watches = seed.watch(&shared.config.borrow(), Some(sender.clone()));
+    let mut watches = seed.watch(&shared.config.borrow(), Some(sender));
     let manager = async {
         // No write rests on a probe that was sent before the views were filled.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
         if let Some(Err(_)) = shutdown.run_until_cancelled(filled).await {
             tracing::warn!("not all of the seed's objects are known yet, starting anyway");
         }
-        let manager = Manager::new(shared.clone(), shutdown.clone(), sender);
+        let manager = Manager::new(shared.clone(), shutdown.clone());
         manager.run(changes).await;
     };
     let election = async {

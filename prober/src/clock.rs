@@ -1,7 +1,8 @@
 //! The one place where tokio's clock and the core's moments meet.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use prober_core::moment::{Moment, RequestTimes};
+use prober_core::span;
 use tokio::time::{Instant, sleep_until};
 
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +41,7 @@ impl Clock {
 
     /// The moment of an instant; what lies before the start is the start.
     pub fn moment(&self, instant: Instant) -> Moment {
-        Moment::since_start(
-            TimeDelta::from_std(instant.saturating_duration_since(self.start))
-                .unwrap_or(TimeDelta::MAX),
-        )
+        Moment::since_start(span(instant.saturating_duration_since(self.start)))
     }
 
     /// Wall time of this moment, counted from the reading at the start of this process.
@@ -51,17 +49,13 @@ impl Clock {
         self.wall + moment.elapsed_since_start()
     }
 
-    /// The instant of a moment; what lies before the start is the start.
-    pub fn instant(&self, moment: Moment) -> Instant {
-        self.start + moment.elapsed_since_start().to_std().unwrap_or_default()
-    }
-
     /// Waits until then; forever if `None`.
     pub(crate) async fn reach(&self, moment: Option<Moment>) {
-        match moment {
-            Some(moment) => sleep_until(self.instant(moment)).await,
-            None => std::future::pending().await,
-        }
+        let Some(moment) = moment else {
+            return std::future::pending().await;
+        };
+        let since_start = moment.elapsed_since_start().to_std();
+        sleep_until(self.start + since_start.unwrap_or_default()).await;
     }
 
     /// Times of a request that was sent at `sent` and whose answer is complete now.

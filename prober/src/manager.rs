@@ -17,22 +17,20 @@ use prober_core::span;
 use prober_core::verdict::Verdict;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, JoinMap};
 use tracing::Instrument;
 
-use crate::owner::resolver::Resolver;
+use crate::owner::dns::Resolver;
 use crate::owner::{self, Standing};
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::task::{self, Ends};
+use crate::task::{self, Assignment};
 
 /// Longest wait before a probe that has panicked starts again: one that always does so panics at
 /// most once a minute.
 const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
-/// Time without a panic after which the next one is not waited for: the probe starts again soon.
-const CALM: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Manager {
     shared: Shared,
@@ -40,33 +38,23 @@ pub(crate) struct Manager {
     probes: BTreeMap<String, Running>,
     /// Of the owner records; `None` while the config has no ownerCheck.
     resolver: Option<Arc<Resolver>>,
+    /// Each ends when the shoot's standing has changed.
     owner_checks: JoinMap<String, ()>,
-    /// Takes shoots whose owners have changed.
-    changed: mpsc::Sender<Key>,
 }
 
 struct Running {
-    uid: String,
-    decree: Option<Verdict>,
-    cancel: CancellationToken,
+    shoot: Assignment,
     task: AbortOnDropHandle<Vec<ResourceRef>>,
 }
 
 impl Manager {
-    /// Of a probe that ends before `process` does, nothing under way is awaited: other Clusters
-    /// would wait, too.
-    pub(crate) fn new(
-        shared: Shared,
-        process: CancellationToken,
-        changed: mpsc::Sender<Key>,
-    ) -> Self {
+    pub(crate) fn new(shared: Shared, process: CancellationToken) -> Self {
         Self {
             shared,
             process,
             probes: BTreeMap::new(),
             resolver: None,
             owner_checks: JoinMap::new(),
-            changed,
         }
     }
 
@@ -86,13 +74,10 @@ impl Manager {
                 Some(key) = changes.recv() => self.follow(&key.name).await,
             }
         }
-        self.probes
-            .values()
-            .for_each(|running| running.cancel.cancel());
         join_all(self.probes.into_values().map(|running| running.task)).await;
     }
 
-    /// Applies the config's check of owner records to all shoots. What is known of them stays.
+    /// Applies the config's check of owner records to all shoots. Of a changed one nothing is known.
     async fn follow_config(&mut self) {
         let check = self.shared.config.borrow().owner_check.clone();
         if self.resolver.as_ref().map(|resolver| &resolver.check) == check.as_ref() {
@@ -104,6 +89,9 @@ impl Manager {
             Arc::new(Resolver::new(check, &self.shared.resources))
         });
         for (key, _) in self.shared.seed.clusters.all() {
+            self.shared
+                .statuses
+                .owner(&key.name, |record| *record = None);
             self.follow(&key.name).await;
         }
     }
@@ -115,29 +103,32 @@ impl Manager {
         namespace: &str,
         has_owner: bool,
     ) -> Result<Option<Verdict>, Standing> {
-        let owners = self.shared.owners();
+        let statuses = &self.shared.statuses;
         let Some(resolver) = self.resolver.as_ref().filter(|_| has_owner) else {
             self.owner_checks.abort(namespace);
-            owners.remove(namespace);
+            statuses.owner(namespace, |record| *record = None);
             return Ok(None);
         };
-        let standing = owners.add(namespace, &resolver.check, self.shared.clock.now());
+        let standing = statuses.owner(namespace, |record| record.get_or_insert_default().standing);
         if !self.owner_checks.contains_key(namespace) {
-            let (resolver, changed) = (Arc::clone(resolver), self.changed.clone());
-            let check = owner::check(self.shared.clone(), resolver, namespace.to_owned(), changed);
-            self.owner_checks.spawn(namespace.to_owned(), check);
+            let checks = owner::follow(
+                self.shared.clone(),
+                Arc::clone(resolver),
+                namespace.to_owned(),
+            );
+            self.owner_checks.spawn(namespace.to_owned(), checks);
         }
         standing.decree(resolver.check.on_loss)
     }
 
     async fn follow(&mut self, namespace: &str) {
         let cluster = self.shared.seed.clusters.get("", namespace);
+        let statuses = &self.shared.statuses;
+        statuses.set_cluster(namespace, cluster.as_deref());
         let has_owner = cluster
             .as_ref()
             .is_some_and(|cluster| !cluster.is_self_hosted());
         let decree = self.check_owner(namespace, has_owner);
-        let statuses = &self.shared.statuses;
-        statuses.set_cluster(namespace, cluster.as_deref());
         let Some(cluster) = cluster else {
             return self.stop(namespace, "cluster_deleted", false).await;
         };
@@ -153,11 +144,11 @@ impl Manager {
         let is_wanted = cluster.lifecycle == Some(Lifecycle::Probe);
         let is_followed = is_wanted && decree == Ok(None);
         match self.probes.get(namespace) {
-            Some(running) if running.uid != cluster.uid => {
+            Some(Running { shoot, .. }) if shoot.cluster.uid != cluster.uid => {
                 self.stop(namespace, "cluster_replaced", is_followed).await;
             }
             // As for a migration: what comes next begins as for a new shoot.
-            Some(running) if decree != Ok(running.decree) => {
+            Some(Running { shoot, .. }) if decree != Ok(shoot.decree) => {
                 self.stop(namespace, "owner_changed", is_followed).await;
             }
             _ => {}
@@ -174,12 +165,9 @@ impl Manager {
             (_, Some(Lifecycle::Stop(reason))) => {
                 self.stop(namespace, reason.into_str(), false).await;
             }
-            (_, Some(Lifecycle::Wait(reason))) if !is_probed => tracing::debug!(
-                namespace,
-                reason = reason.into_str(),
-                "shoot is not probed yet"
-            ),
-            (Some(Ok(shoot)), Some(Lifecycle::Probe)) if !is_probed => {
+            // It may have other settings.
+            _ if is_probed => self.shared.seed.wakers.wake(namespace),
+            (Some(Ok(shoot)), Some(Lifecycle::Probe)) => {
                 let Ok(decree) = decree else { return };
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
@@ -187,58 +175,44 @@ impl Manager {
                     eligible: now,
                     in_operation: is_in_operation(shoot, delay, self.shared.clock.wall(now)),
                 };
-                self.start(namespace, cluster, start, decree);
+                self.start(Assignment {
+                    namespace: namespace.to_owned(),
+                    cluster: Arc::clone(cluster),
+                    start,
+                    decree,
+                    cancel: self.process.child_token(),
+                    process: self.process.clone(),
+                });
             }
-            // It may have other settings.
-            _ => self.shared.seed.wakers.wake(namespace),
+            _ => {}
         }
     }
 
-    fn start(
-        &mut self,
-        namespace: &str,
-        cluster: &Arc<ClusterState>,
-        start: Start,
-        decree: Option<Verdict>,
-    ) {
+    fn start(&mut self, shoot: Assignment) {
         // Of the highest level, so that lines of every level name the shoot.
-        let span = tracing::error_span!("shoot", namespace);
+        let span = tracing::error_span!("shoot", namespace = shoot.namespace);
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.election.status().role.into_str();
-        let decreed = decree.map(<&str>::from);
+        let decreed = shoot.decree.map(<&str>::from);
         span.in_scope(|| tracing::info!(role, decreed, "shoot is probed from now on"));
-        let cancel = CancellationToken::new();
-        let (shared, cancelled) = (self.shared.clone(), cancel.clone());
-        let process = self.process.clone();
-        let (name, state) = (namespace.to_owned(), Arc::clone(cluster));
+        let (shared, assigned) = (self.shared.clone(), shoot.clone());
         let probing = async move {
-            let probe = || {
-                let (shared, state) = (shared.clone(), Arc::clone(&state));
-                let ends = Ends {
-                    shoot: cancelled.clone(),
-                    process: process.clone(),
-                };
-                task::run(shared, &name, state, start, decree, ends)
-            };
-            restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
+            let probe = || task::run(&shared, &assigned);
+            restarted_on_panic(probe, &shared.metrics.panics, &assigned.cancel).await
         };
-        let running = Running {
-            uid: cluster.uid.clone(),
-            decree,
-            cancel,
-            task: AbortOnDropHandle::new(tokio::spawn(probing.instrument(span))),
-        };
-        self.probes.insert(namespace.to_owned(), running);
+        let task = AbortOnDropHandle::new(tokio::spawn(probing.instrument(span)));
+        let namespace = shoot.namespace.clone();
+        self.probes.insert(namespace, Running { shoot, task });
     }
 
     /// Ends a probe and waits for its end, so that two probes of one shoot never overlap. What it
     /// held down is restored by the one that follows it at once, if there is one.
     async fn stop(&mut self, namespace: &str, reason: &'static str, is_followed: bool) {
-        let Some(Running { cancel, task, .. }) = self.probes.remove(namespace) else {
+        let Some(Running { shoot, task }) = self.probes.remove(namespace) else {
             return;
         };
         tracing::info!(namespace, reason, "probe ends");
-        cancel.cancel();
+        shoot.cancel.cancel();
         let held_down = task.await.unwrap_or_default();
         if !held_down.is_empty() && !is_followed {
             // As in the Go original, whoever ends the probe decides about what it held down.
@@ -262,19 +236,14 @@ async fn restarted_on_panic<P>(
 where
     P: Future<Output = Vec<ResourceRef>>,
 {
-    let fresh = || Backoff::new(Duration::from_secs(1), MAX_RESTART_WAIT);
-    let mut backoff = fresh();
+    let mut backoff = Backoff::new(Duration::from_secs(1), MAX_RESTART_WAIT);
     loop {
-        let started = Instant::now();
         // In a box, or the task would have room for it twice: before and after it is begun.
         if let Ok(held_down) = AssertUnwindSafe(Box::pin(probe())).catch_unwind().await {
             return held_down;
         }
         panics.inc();
         tracing::error!("probe panicked and is restarted");
-        if started.elapsed() >= CALM {
-            backoff = fresh();
-        }
         let wait = sleep(backoff.wait());
         if cancelled.run_until_cancelled(wait).await.is_none() {
             return Vec::new();

@@ -8,14 +8,13 @@ use common::leader_election::Election;
 use prober_core::config::{Config, OwnerCheck};
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
-use prober_core::shoot::Environment;
+use prober_core::shoot::{Environment, Owner};
 use prober_core::verdict::BackedNodes;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
-use crate::owner::Owners;
 use crate::seed::{ClusterState, Seed};
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
@@ -40,10 +39,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn owners(&self) -> &Owners {
-        &self.statuses.owners
-    }
-
     /// Returns what a shoot decides by, besides probes and answers.
     pub fn environment<'a>(
         &self,
@@ -67,8 +62,10 @@ impl Shared {
         // Whoever gains leadership restores only by Clusters that it has read since.
         let listed = seed.clusters.listed_at().map(|at| clock.moment(at));
         let owner = |check: &OwnerCheck| {
-            let owners = self.owners();
-            owners.owner(namespace, check.on_loss, resumed, clock.now())
+            let owner = self.statuses.owner(namespace, |record| {
+                Some(record.as_ref()?.owner(check.on_loss, resumed))
+            });
+            owner.unwrap_or(Owner::Unknown)
         };
         Environment {
             config,

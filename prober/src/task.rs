@@ -8,10 +8,9 @@
 //! ```
 
 use std::future::ready;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use common::process::LAST_ANSWERS;
+use common::process::{LAST_ANSWERS, propagate_panic};
 use common::view::Namespaced;
 use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::moment::Moment;
@@ -35,10 +34,17 @@ use crate::shoot_client::error::{ProbeError, ProbeStep};
 use crate::shoot_client::{Budget, ShootClient};
 use crate::write::{Confirmed, Permit, Target};
 
-/// What ends a probe.
-pub(crate) struct Ends {
-    /// Also cancelled at the end of the process.
-    pub shoot: CancellationToken,
+/// A shoot that is to be probed.
+#[derive(Clone)]
+pub(crate) struct Assignment {
+    pub namespace: String,
+    /// As it is at the start.
+    pub cluster: Arc<ClusterState>,
+    pub start: Start,
+    /// Takes the place of what probes would say.
+    pub decree: Option<Verdict>,
+    /// Ends the task; also cancelled at the end of the process.
+    pub cancel: CancellationToken,
     pub process: CancellationToken,
 }
 
@@ -85,6 +91,8 @@ struct Task {
     rehearsals: Rehearsals,
     /// Time of the next rehearsal; `None` while there is none to come.
     rehearsal_due: Option<Moment>,
+    /// What no write takes of them is given back after each input.
+    permits: ByDirection<Option<Permit>>,
     /// True if the config names other dependents now, of which this task knows nothing.
     is_outdated: bool,
     /// True if nothing more is begun.
@@ -108,25 +116,21 @@ impl BackedMachines {
 }
 
 /// Probes a shoot until cancelled; returns what is held down then. At the end of the process that
-/// includes the writes that were under way. A `decree` takes the place of what probes would say.
-pub(crate) async fn run(
-    shared: Shared,
-    namespace: &str,
-    cluster: Arc<ClusterState>,
-    start: Start,
-    decree: Option<Verdict>,
-    ends: Ends,
-) -> Vec<ResourceRef> {
+/// includes the writes that were under way; else nothing under way is awaited, since other Clusters
+/// would wait, too.
+pub(crate) async fn run(shared: &Shared, assigned: &Assignment) -> Vec<ResourceRef> {
+    let Assignment {
+        cancel, process, ..
+    } = assigned;
     loop {
-        let (shared, cluster) = (shared.clone(), Arc::clone(&cluster));
-        let mut task = Task::new(shared, namespace, cluster, start, decree);
-        task.feed(Input::Woken, ByDirection::default());
-        while !task.is_outdated && ends.shoot.run_until_cancelled(task.step()).await.is_some() {}
-        if ends.process.is_cancelled() && timeout(LAST_ANSWERS, task.finish()).await.is_err() {
+        let mut task = Task::new(shared.clone(), assigned);
+        task.feed(Input::Woken);
+        while !task.is_outdated && cancel.run_until_cancelled(task.step()).await.is_some() {}
+        if process.is_cancelled() && timeout(LAST_ANSWERS, task.finish()).await.is_err() {
             tracing::warn!("a write has had no answer until the end, it may have been made");
         }
         task.reporter.ended(&task.context);
-        if ends.shoot.is_cancelled() {
+        if cancel.is_cancelled() {
             return task.context.shoot.held_down().cloned().collect();
         }
         tracing::info!("the config names other dependents, the probe begins anew");
@@ -134,19 +138,19 @@ pub(crate) async fn run(
 }
 
 impl Task {
-    fn new(
-        shared: Shared,
-        namespace: &str,
-        cluster: Arc<ClusterState>,
-        start: Start,
-        decree: Option<Verdict>,
-    ) -> Self {
+    fn new(shared: Shared, assigned: &Assignment) -> Self {
+        let Assignment {
+            namespace,
+            cluster,
+            decree,
+            ..
+        } = assigned;
         let config = Arc::clone(&shared.config.borrow());
         let mut machines = BackedMachines::default();
         let now = shared.clock.now();
         let backed = machines.of(&shared.seed, namespace);
-        let env = shared.environment(namespace, &config, &cluster, backed);
-        let shoot = Shoot::new(start, &env, now);
+        let env = shared.environment(namespace, &config, cluster, backed);
+        let shoot = Shoot::new(assigned.start, &env, now);
         let client = ShootClient::new(shared.clock, Arc::clone(&shared.resources));
         Self {
             reporter: Reporter::new(
@@ -154,7 +158,7 @@ impl Task {
                 namespace,
                 &config,
                 shoot.next_probe(),
-                decree,
+                *decree,
             ),
             wakers: shared.seed.wakers.register(namespace),
             jobs: JoinMap::new(),
@@ -162,16 +166,17 @@ impl Task {
             confirmed: Confirmed::default(),
             rehearsals: Rehearsals::default(),
             rehearsal_due: None,
+            permits: ByDirection::default(),
             is_outdated: false,
             is_closed: false,
-            cluster,
+            cluster: Arc::clone(cluster),
             machines,
             context: ShootContext {
-                namespace: namespace.to_owned(),
+                namespace: namespace.clone(),
                 shared,
                 config,
                 shoot,
-                decree,
+                decree: *decree,
                 probe_began: now,
             },
         }
@@ -185,21 +190,18 @@ impl Task {
         tokio::select! {
             biased;
             Some((_, done)) = self.jobs.join_next() => self.done(done),
-            () = self.wakers.woken() => self.feed(Input::Woken, ByDirection::default()),
-            () = clock.reach(next) => self.feed(Input::Woken, ByDirection::default()),
+            () = self.wakers.woken() => self.feed(Input::Woken),
+            () = clock.reach(next) => self.feed(Input::Woken),
         }
     }
 
     /// Passes on what a job has ended with. One that panicked ends this task in the same way, and
     /// no other.
     fn done(&mut self, done: Result<Done, JoinError>) {
-        let mut permits = ByDirection::default();
         let input = match done {
-            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            // It was cancelled.
-            Err(_) => return,
+            Err(ended) => return propagate_panic(Err::<Done, _>(ended)),
             Ok(Done::Permitted(direction, permit)) => {
-                permits[direction] = Some(permit);
+                self.permits[direction] = Some(permit);
                 Input::Woken
             }
             Ok(Done::Decreed(verdict)) => Input::Decreed(verdict),
@@ -220,12 +222,11 @@ impl Task {
                 }
             }
         };
-        self.feed(input, permits);
+        self.feed(input);
     }
 
-    /// Lets the shoot act on an input and on what has changed around it. A permit that no write takes
-    /// is given back.
-    fn feed(&mut self, input: Input, mut permits: ByDirection<Option<Permit>>) {
+    /// Lets the shoot act on an input and on what has changed around it.
+    fn feed(&mut self, input: Input) {
         self.refresh();
         let (config, cluster) = (Arc::clone(&self.context.config), Arc::clone(&self.cluster));
         let ShootContext {
@@ -234,28 +235,25 @@ impl Task {
         let machines = self.machines.of(&shared.seed, namespace);
         let mut env = shared.environment(namespace, &config, &cluster, machines);
         env.permits = ByDirection {
-            up: permits.up.is_some(),
-            down: permits.down.is_some(),
+            up: self.permits.up.is_some(),
+            down: self.permits.down.is_some(),
         };
         let now = shared.clock.now();
         for action in self.context.shoot.input(input, &env, now) {
             match action {
                 Action::Report(report) => self.reporter.report(&self.context, report),
-                _ if self.is_closed => {}
                 Action::Probe { with_nodes } => {
                     self.context.probe_began = now;
                     self.probe(with_nodes);
                 }
                 Action::AwaitPermit(direction) => self.await_permit(direction),
-                Action::Write(order) => {
-                    let permit = permits[order.direction].take();
-                    self.write(order, permit);
-                }
+                Action::Write(order) => self.write(order),
                 Action::Cancel(id) => {
                     self.jobs.abort(&Job::Write(id));
                 }
             }
         }
+        self.permits = ByDirection::default();
         self.reporter.updated(&self.context, &env);
         self.rehearse(&env, now);
     }
@@ -272,7 +270,7 @@ impl Task {
             ..
         } = &self.context;
         let is_ours = env.is_ours && env.owner == Owner::Here;
-        if !env.leads || env.dry_run || !is_ours || decree.is_some() || self.is_closed {
+        if !env.leads || env.dry_run || !is_ours || decree.is_some() {
             self.rehearsals.suspend();
         } else if shoot.finding().is_some() {
             let spread = (shared.seed.wakers.count(), env.chance);
@@ -332,8 +330,11 @@ impl Task {
         }
     }
 
+    /// Begins a job, while anything more is begun.
     fn begin(&mut self, job: Job, work: impl Future<Output = Done> + Send + 'static) {
-        self.jobs.spawn(job, work.in_current_span());
+        if !self.is_closed {
+            self.jobs.spawn(job, work.in_current_span());
+        }
     }
 
     fn probe(&mut self, with_nodes: bool) {
@@ -371,7 +372,8 @@ impl Task {
         }
     }
 
-    fn write(&mut self, order: Order, permit: Option<Permit>) {
+    fn write(&mut self, order: Order) {
+        let permit = self.permits[order.direction].take();
         let writer = Arc::clone(&self.context.shared.writer);
         let id = order.dependent;
         let target = Target {

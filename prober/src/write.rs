@@ -23,7 +23,7 @@ use prober_core::replicas::{
 use prober_core::shoot::Order;
 use prober_core::verdict::BackedNodes;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::rehearsal::Outcome;
@@ -78,8 +78,6 @@ pub struct Writer {
     /// Shared by the restores that wait for the limiter.
     restores: RwLock<()>,
     protective: Arc<Semaphore>,
-    /// Held by the rehearsal that waits for the limiter.
-    rehearsal: AsyncMutex<()>,
     /// Bounds the rehearsals that are to be answered or wait for the limiter.
     rehearsals: Semaphore,
     election: Election,
@@ -112,19 +110,17 @@ impl Writer {
         election: Election,
         suspend_detector: SuspendDetector,
     ) -> Self {
-        let period = Duration::try_from_secs_f64(1.0 / qps)
-            .unwrap_or(Duration::from_secs(1))
-            .max(Duration::from_nanos(1));
-        let quota = Quota::with_period(period)
+        let period = Duration::try_from_secs_f64(1.0 / qps).ok();
+        let quota = period
+            .and_then(Quota::with_period)
             .unwrap_or(Quota::per_second(NonZeroU32::MIN))
             .allow_burst(burst);
         Self {
             seed,
             limiter: RateLimiter::direct_with_clock(quota, LimiterClock(Instant::now())),
-            period,
+            period: quota.replenish_interval(),
             restores: RwLock::default(),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
-            rehearsal: AsyncMutex::default(),
             rehearsals: Semaphore::new(REHEARSALS_IN_FLIGHT),
             election,
             suspend_detector,
@@ -154,7 +150,7 @@ impl Writer {
         order: &Order,
     ) -> Result<Arc<Observed>, Refusal> {
         let resource = &target.config.dependent(order.dependent).resource;
-        timeout(order.limit, self.attempt(target, order))
+        timeout(order.limit, self.attempt(target, resource, order))
             .await
             .unwrap_or(Err(Refusal::Timeout))
             .inspect_err(|error| tracing::debug!(%resource, category = error.into_str(), %error, "write failed"))
@@ -165,7 +161,6 @@ impl Writer {
     /// returns is to be kept until the rehearsal is answered.
     async fn rehearsal_permit(&self) -> Option<SemaphorePermit<'_>> {
         let permit = self.rehearsals.acquire().await.ok();
-        let _turn = self.rehearsal.lock().await;
         sleep(self.period).await;
         while self.restores.try_write().is_err() || self.limiter.check().is_err() {
             sleep(self.period).await;
@@ -191,18 +186,22 @@ impl Writer {
         };
         let patch = Patch::Merge(merge_patch(change));
         let request = api.patch(&resource.name, &params, &patch);
-        let answer = timeout(REHEARSAL, self.election.while_leading(request)).await;
-        let answer = answer.map_err(|_| Refusal::Timeout).and_then(|answer| {
-            let answer = answer.ok_or(Refusal::NotLeading)?;
-            answer.map(DependentState::from).map_err(refusal)
-        });
+        let Ok(Some(answer)) = timeout(REHEARSAL, self.election.while_leading(request)).await
+        else {
+            return Outcome::Unanswered;
+        };
+        let answer = answer.map(DependentState::from).map_err(refusal);
         let outcome = Outcome::of(change, answer);
         tracing::debug!(%resource, ?outcome, "rehearsed");
         outcome
     }
 
-    async fn attempt(&self, target: &Target, order: &Order) -> Result<Arc<Observed>, Refusal> {
-        let resource = &target.config.dependent(order.dependent).resource;
+    async fn attempt(
+        &self,
+        target: &Target,
+        resource: &ResourceRef,
+        order: &Order,
+    ) -> Result<Arc<Observed>, Refusal> {
         let view = self.seed.dependent(resource).ok_or(Refusal::SeedUnknown)?;
         let api = view.api(&self.seed.client, &target.namespace);
         if order.direction == Direction::Down && !order.needs_lead {
@@ -218,12 +217,11 @@ impl Writer {
             }
             // How it is now, if that can be read.
             Err(Refusal::Conflict(_)) => {
-                let read = api.get_opt(&resource.name).await;
-                Err(Refusal::Conflict(
-                    read.map_or(DependentState::Unknown, |object| {
-                        object.map_or(DependentState::Absent, DependentState::from)
-                    }),
-                ))
+                Err(Refusal::Conflict(match api.get_opt(&resource.name).await {
+                    Ok(Some(object)) => object.into(),
+                    Ok(None) => DependentState::Absent,
+                    Err(_) => DependentState::Unknown,
+                }))
             }
             Err(refusal) => Err(refusal),
         }
@@ -232,24 +230,21 @@ impl Writer {
     /// Fails unless the seed's API server shows what a replica that does not lead protects by: its
     /// watches may have died without a sign.
     async fn confirm(&self, target: &Target) -> Result<(), String> {
-        let Target {
-            config,
-            namespace,
-            uid,
-            machines,
-            confirmed,
-        } = target;
-        let is_recent = |at: &Instant| at.elapsed() < CONFIRMED_FOR;
-        if !confirmed.lock().as_ref().is_some_and(is_recent) {
-            let confirmation = self.seed.confirm(config, namespace, uid, machines);
-            confirmation.await.inspect_err(|why| {
-                tracing::warn!(
-                    why,
-                    "the seed's API server does not confirm what protection rests on"
-                );
-            })?;
-            *confirmed.lock() = Some(Instant::now());
+        let confirmed = *target.confirmed.lock();
+        if confirmed.is_some_and(|at| at.elapsed() < CONFIRMED_FOR) {
+            return Ok(());
         }
+        let (config, namespace) = (&target.config, &target.namespace);
+        let confirmation = self
+            .seed
+            .confirm(config, namespace, &target.uid, &target.machines);
+        confirmation.await.inspect_err(|why| {
+            tracing::warn!(
+                why,
+                "the seed's API server does not confirm what protection rests on"
+            );
+        })?;
+        *target.confirmed.lock() = Some(Instant::now());
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use testbed::dns::{Dns, Reply};
 use testbed::gardener;
 use testbed::prober::dependent;
 
-use crate::world::{self, ASKING, DEPLOYMENTS, World, file, holds, run, text, until, until_holds};
+use crate::world::{self, ASKING, DEPLOYMENTS, World, file, holds, until_holds};
 
 /// A state that an operator can meet, and how it is shown.
 #[derive(Deserialize)]
@@ -187,8 +187,9 @@ const OF_THE_SEED: &str = r#"
 
 fn states(rows: &str) -> Vec<State> {
     let mut states: Vec<State> = serde_saphyr::from_str(rows).expect("rows");
-    let shoots = states.iter_mut().map(|state| &mut state.shoot);
-    shoots.for_each(|shoot| shoot.insert_str(0, "shoot--a--"));
+    for state in &mut states {
+        state.shoot.insert_str(0, "shoot--a--");
+    }
     states
 }
 
@@ -274,8 +275,8 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
     holds(&told, &["the prober knows no Cluster \"shoot--a--nope\""]);
     // In the prober's own pod its own address is asked.
     let address = world.address("prober-a");
-    let inside = run(&format!("explain shoot--a--optional --address {address}")).await;
-    holds(&text(&inside), &["scale_up: "]);
+    let inside = format!("explain shoot--a--optional --address {address}");
+    holds(&world.text(&inside).await, &["scale_up: "]);
 }
 
 #[tokio::test]
@@ -319,15 +320,18 @@ async fn all_are_shown(world: &World, states: &[State]) {
         .await;
         let explained = async || words(&world.text(&format!("explain {}", state.shoot)).await);
         until_holds(&state.explain, explained).await;
-        let of_page: &[String] = if state.calm { &[] } else { &state.explain };
-        let of_shoot = async || on_page_of(&world.page("prober-a", "/statusz").await, state);
-        until_holds(of_page, of_shoot).await;
-        let counted = async || {
-            let metrics = world.metrics().await;
-            let mut values = metrics.values.iter();
-            values.any(|(series, value)| series.starts_with(&state.metric) && *value > 0.0)
+        let state_in_a_word = [state.status[0]
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .to_owned()];
+        let of_page = match state.calm {
+            true => &state_in_a_word[..],
+            false => &state.explain,
         };
-        until(&state.metric, counted).await;
+        let of_shoot = async || on_page_of(&world.page("prober-a", "/statusz").await, &state.shoot);
+        until_holds(of_page, of_shoot).await;
+        until_holds(&[&state.metric], async || world.metrics().await).await;
         if let Some(alert) = &state.alert {
             let begin = format!("- alert: DependencyWatchdog{alert}\n");
             let (_, rule) = rules.split_once(&begin).expect(alert);
@@ -338,31 +342,23 @@ async fn all_are_shown(world: &World, states: &[State]) {
     }
     let mut asked = world.asked().into_iter();
     let beyond = asked.find(|record| record.is_write() || record.status == Some(403));
-    assert!(beyond.is_none(), "{beyond:?}");
+    assert_eq!(beyond, None);
 }
 
-/// What the page says above all shoots, and of this one, which is a card or else a row with its
-/// state.
-fn on_page_of(page: &str, state: &State) -> String {
-    let (above, shoots) = page.split_once("<section").unwrap_or((page, ""));
-    let card = format!("<h3>{}</h3>", state.shoot);
-    let mut cards = shoots.split("</section>");
-    let mut rows = page.split("<tr>");
-    let shown = match cards.find(|section| section.contains(&card)) {
-        Some(card) => card,
-        None => {
-            let row = rows
-                .find(|row| row.contains(&state.shoot))
-                .expect(&state.shoot);
-            let name = state.status[0].split(' ').next().unwrap_or_default();
-            // A card is awaited.
-            assert!(!state.calm || row.contains(name), "{row}");
-            row
-        }
-    };
+/// What the page says above all shoots, and of this one: in its card, or in its row.
+fn on_page_of(page: &str, shoot: &str) -> String {
+    let mut pieces = page
+        .split("<section")
+        .flat_map(|section| section.split("<tr>"));
+    let above = pieces.next().unwrap_or_default();
+    let of_shoot = pieces.filter(|piece| piece.contains(shoot));
+    let html = [above]
+        .into_iter()
+        .chain(of_shoot)
+        .collect::<Vec<_>>()
+        .join(" ");
     let mut text = String::new();
-    // Without its marks.
-    for piece in format!("{above} {shown}").split('<') {
+    for piece in html.split('<') {
         text += piece.split_once('>').map_or(piece, |(_, text)| text);
     }
     for (mark, is) in [

@@ -14,10 +14,12 @@ use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::gardener::{self, CA, KCM, MCM, PROTECTED, REPLICAS};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
-use testbed::page::{self, ScrapedMetrics};
+use testbed::objects::object;
+use testbed::page;
 use testbed::{ProberConfig, eventually};
 use tokio::process::Command;
 
+const BINARY: &str = env!("CARGO_BIN_EXE_dependency-watchdog");
 pub const ONE: &str = "shoot--dev--one";
 pub const TWO: &str = "shoot--dev--two";
 pub const DEPLOYMENTS: &str = "deployments.apps";
@@ -61,11 +63,12 @@ pub struct World {
     /// How probers and the operator reach it.
     pub seed_url: String,
     pub shoots: BTreeMap<String, (MemoryApi, MemoryNodes)>,
-    probers: Vec<(String, RunningAgent)>,
+    /// By their pods.
+    probers: BTreeMap<String, RunningAgent>,
     _kubelets: Kubelets,
-    pub files: TempDir,
+    files: TempDir,
     /// The prober's config file.
-    pub config: String,
+    config: String,
 }
 
 /// Gardener's config with shorter times.
@@ -113,7 +116,7 @@ impl World {
             seed_url: seed.url(),
             seed,
             shoots: apis,
-            probers: Vec::new(),
+            probers: BTreeMap::new(),
             _kubelets: kubelets,
             files: tempfile::tempdir().expect("a folder"),
             config,
@@ -135,14 +138,13 @@ impl World {
     /// Starts a prober, and waits until it knows the verdict on every shoot.
     pub async fn join_and_probe(&mut self) {
         self.join("prober-a").await;
-        let probed = async || {
+        let probed = eventually("every verdict", async || {
             let status = self.page("prober-a", "/statusz.json").await;
-            let status: Value = serde_json::from_str(&status).expect("JSON");
-            let shoots = status["shoots"].as_array().expect("shoots");
-            let is_up = |shoot: &Value| shoot["probe"]["found"]["verdict"] == "scale_up";
-            shoots.len() == self.shoots.len() && shoots.iter().all(is_up)
-        };
-        until("every verdict", probed).await;
+            let up = status.matches("\"verdict\":\"scale_up\"").count();
+            ensure!(up == self.shoots.len(), "{status}");
+            Ok(())
+        });
+        probed.await.expect("every verdict");
     }
 
     /// Starts a replica of the prober in a pod of this name, and waits until it serves.
@@ -151,80 +153,84 @@ impl World {
         let folder = self.files.path();
         let start = AgentStart::new(AgentKind::Prober, folder, pod, &kubeconfig, &self.config);
         let mut start = start.expect("its files");
-        start.binary = Some(env!("CARGO_BIN_EXE_dependency-watchdog").into());
+        start.binary = Some(BINARY.into());
         start.environment = vec![("HOSTNAME".to_owned(), pod.to_owned())];
         let agent = start.run().expect("it starts");
-        let serves = async || page::address(agent.log_file(), "/statusz").is_ok();
-        until("the status page", serves).await;
-        self.probers.push((pod.to_owned(), agent));
-        let address = self.address(pod);
+        let address = async || page::address(agent.log_file(), "/statusz");
+        let address = eventually("the status page", address).await;
+        self.probers.insert(pod.to_owned(), agent);
+        let address = address.expect("it serves");
         let (_, port) = address.rsplit_once(':').expect("a port");
         self.apply(&POD.replace("POD", pod).replace("PORT", port));
     }
 
     /// Applies an object, given as YAML.
-    pub fn apply(&self, object: &str) {
-        let object = serde_saphyr::from_str(object).expect("YAML");
-        self.seed.store().apply(object).expect("an object");
-    }
-
-    fn log(&self, pod: &str) -> &Path {
-        let mut probers = self.probers.iter();
-        let (_, agent) = probers.find(|(name, _)| name == pod).expect("it runs");
-        agent.log_file()
+    pub fn apply(&self, yaml: &str) {
+        self.seed.store().apply(object(yaml)).expect("an object");
     }
 
     /// Address of a replica's status page.
     pub fn address(&self, pod: &str) -> String {
-        page::address(self.log(pod), "/statusz").expect("it serves")
+        let address = page::address(self.probers[pod].log_file(), "/statusz");
+        address.expect("it serves")
     }
 
     /// A page of a replica.
     pub async fn page(&self, pod: &str, path: &str) -> String {
-        let page = page::page(self.log(pod), path).await;
+        let page = page::page(self.probers[pod].log_file(), path).await;
         page.expect("it serves").1
     }
 
-    /// Metrics of the first replica.
-    pub async fn metrics(&self) -> ScrapedMetrics {
-        let metrics = page::metrics(self.log("prober-a")).await;
-        metrics.expect("metrics")
+    /// Series of the first replica that are not 0, one a line.
+    pub async fn metrics(&self) -> String {
+        let text = self.page("prober-a", "/metrics").await;
+        let counts =
+            |line: &&str| !line.starts_with('#') && !line.trim_end_matches(".0").ends_with(" 0");
+        text.lines().filter(counts).collect::<Vec<_>>().join("\n")
     }
 
     /// Grants the operator the rights of these parts of the manual, and no others.
     pub fn may(&self, parts: &[&str]) {
         let manual = file("docs/cli.md");
-        let (_, list) = manual
-            .split_once("### Permissions\n\n```yaml\n")
-            .expect("a list");
-        let list = list.split("```").next().unwrap_or_default().split("# ");
-        let list = list.filter(|part| parts.iter().any(|begin| part.starts_with(begin)));
-        let rules: String = list
-            .filter_map(|part| Some(part.split_once('\n')?.1))
-            .collect();
-        let rules: Value = serde_saphyr::from_str(&rules).expect("YAML");
-        let operator = User::limited("operator", Rule::of_role(&rules, None));
+        let list = manual.split("### Permissions\n\n```yaml\n").nth(1);
+        let list = list.expect("a list").split("```").next();
+        let mut rules = String::new();
+        for part in list.unwrap_or_default().split("# ") {
+            if parts.iter().any(|begin| part.starts_with(begin)) {
+                rules += part.split_once('\n').expect("rules").1;
+            }
+        }
+        let operator = User::limited("operator", Rule::of_role(&object(&rules), None));
         self.seed.access().grant("operator", operator);
         let kubeconfig = self.seed.kubeconfig_at(&self.seed_url, "operator");
         self.write("operator", &kubeconfig);
     }
 
+    /// Path of a file of this world.
+    fn path(&self, name: &str) -> String {
+        self.files.path().join(name).display().to_string()
+    }
+
     /// Writes a file; returns its path.
     pub fn write(&self, name: &str, text: &str) -> String {
-        let file = self.files.path().join(name);
-        std::fs::write(&file, text).expect("a file");
-        file.to_str().expect("UTF-8").to_owned()
+        std::fs::write(self.path(name), text).expect("a file");
+        self.path(name)
     }
 
     /// Runs the binary with these words as the operator.
     pub async fn run(&self, words: &str) -> Output {
-        let kubeconfig = self.files.path().join("operator");
-        run(&format!("{words} --kubeconfig {}", kubeconfig.display())).await
+        let mut command = Command::new(BINARY);
+        command.env_clear().stdin(Stdio::null());
+        command.args(words.split_whitespace());
+        command.args(["--kubeconfig", &self.path("operator")]);
+        command.output().await.expect("the binary runs")
     }
 
-    /// What is written to stdout.
+    /// What is written to stdout by a command that succeeds.
     pub async fn text(&self, words: &str) -> String {
-        text(&self.run(words).await)
+        let output = self.run(words).await;
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        stdout(&output)
     }
 
     /// What is written to stderr by a command that fails.
@@ -235,14 +241,14 @@ impl World {
     }
 
     pub async fn json(&self, words: &str) -> Value {
-        let output = self.run(&format!("{words} -o json")).await;
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        let text = self.text(&format!("{words} -o json")).await;
+        serde_json::from_str(&text).expect("JSON")
     }
 
     /// Changes an object by a merge patch, given as YAML.
     pub fn patch(&self, resource: &str, namespace: &str, name: &str, patch: &str) {
-        let patch = serde_saphyr::from_str(patch).expect("YAML");
-        let patched = self.seed.store().patch(resource, namespace, name, &patch);
+        let store = self.seed.store();
+        let patched = store.patch(resource, namespace, name, &object(patch));
         patched.expect("it exists");
     }
 
@@ -261,10 +267,11 @@ impl World {
             let object = object.expect("a Deployment");
             let annotations = &object["metadata"]["annotations"];
             let from = annotations[REPLICAS].as_str().unwrap_or_default();
-            match annotations[PROTECTED].is_string() {
-                true => format!("{} from {from}", object["spec"]["replicas"]),
-                false => format!("{}{from}", object["spec"]["replicas"]),
-            }
+            let mark = match annotations[PROTECTED].is_string() {
+                true => " from ",
+                false => "",
+            };
+            format!("{}{mark}{from}", object["spec"]["replicas"])
         });
         states.join(", ")
     }
@@ -277,20 +284,10 @@ impl World {
 
     /// What the operator has written in a shoot, in order.
     pub fn written(&self, namespace: &str) -> Vec<String> {
-        let of = |record: &Record| record.namespace == namespace || record.name == namespace;
         let written = self.asked().into_iter();
-        let written = written.filter(|record| record.is_write() && of(record));
+        let written = written.filter(|one| one.is_write() && one.namespace == namespace);
         written.map(|record| record.name).collect()
     }
-}
-
-/// Waits until it is so.
-pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let reached = eventually(what, async || {
-        ensure!(is_so().await, "not yet");
-        Ok(())
-    });
-    reached.await.expect(what);
 }
 
 fn held(text: &str, parts: &[impl AsRef<str>]) -> Result<()> {
@@ -311,27 +308,6 @@ pub async fn until_holds(parts: &[impl AsRef<str>], text: impl AsyncFn() -> Stri
     shown.await.expect("all is shown");
 }
 
-/// Runs the binary with these words.
-pub async fn run(words: &str) -> Output {
-    run_in(&[], words).await
-}
-
-pub async fn run_in(environment: &[(&str, &str)], words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
-    command.env_clear().envs(environment.iter().copied());
-    let output = command
-        .args(words.split_whitespace())
-        .stdin(Stdio::null())
-        .output();
-    output.await.expect("the binary runs")
-}
-
-/// What a command that succeeds writes to stdout.
-pub fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    stdout(output)
-}
-
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -346,13 +322,8 @@ pub fn line<'a>(shown: &'a str, name: &str) -> &'a str {
     lines.find(|line| line.starts_with(name)).expect(shown)
 }
 
-/// Path of a file of this project.
-pub fn project(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    path.to_str().expect("UTF-8").to_owned()
-}
-
 /// Text of a file of this project.
 pub fn file(path: &str) -> String {
-    std::fs::read_to_string(project(path)).expect("a text")
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(path).expect("a text")
 }

@@ -15,11 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use weeder_core::config::Config;
-use weeder_core::deletion::Deletion;
+use weeder_core::deletion::{Deletion, Outcome};
 use weeder_core::namespaces::Namespaces;
-use weeder_core::window::{WindowChange, WindowEvent};
+use weeder_core::window::WindowChange;
 
-use crate::delete::{DeleteResult, Settled, delete, outcome, word};
+use crate::delete::delete;
 use crate::heartbeat::{HEARTBEAT, Heartbeat};
 use crate::metrics::{WeederMetrics, count};
 use crate::status::Activity;
@@ -45,7 +45,7 @@ pub struct Controller {
     election: Election,
     instruments: Instruments,
     namespaces: Namespaces,
-    deletions: JoinSet<(Deletion, DeleteResult)>,
+    deletions: JoinSet<(Deletion, Outcome, &'static str)>,
 }
 
 impl Controller {
@@ -91,7 +91,7 @@ impl Controller {
         let now = || Instant::now().into_std();
         let mut leads = false;
         loop {
-            self.observe();
+            self.report();
             let heartbeat = Instant::now() + HEARTBEAT;
             let next = self.namespaces.next();
             let next = next.map_or(heartbeat, |next| heartbeat.min(next.into()));
@@ -111,21 +111,20 @@ impl Controller {
                 Some(change) = self.watches.slices.recv() => self.namespaces.apply_slices(change, now()),
                 Some(change) = self.watches.pods.recv() => self.namespaces.apply_pods(change, now()),
                 Some(ended) = self.watches.tasks.join_next() => propagate_panic(ended),
-                Some(Ok((deletion, result))) = self.deletions.join_next() => self.ended(&deletion, result),
+                Some(Ok((deletion, outcome, result))) = self.deletions.join_next() => self.ended(&deletion, outcome, result),
                 () = sleep_until(next) => {}
             }
             for deletion in self.namespaces.due(now()) {
                 self.send(deletion);
             }
-            self.report();
         }
     }
 
     /// Waits for the last answers. A DELETE that is cut off may land or not; either is fine.
     async fn end(&mut self) {
         let answers = async {
-            while let Some(Ok((deletion, result))) = self.deletions.join_next().await {
-                self.ended(&deletion, result);
+            while let Some(Ok((deletion, outcome, result))) = self.deletions.join_next().await {
+                self.ended(&deletion, outcome, result);
             }
         };
         if timeout(LAST_ANSWERS, answers).await.is_err() {
@@ -138,61 +137,56 @@ impl Controller {
         self.watches.tasks.shutdown().await;
     }
 
-    fn observe(&self) {
-        let Instruments {
-            metrics, heartbeat, ..
-        } = &self.instruments;
-        heartbeat.beat(self.namespaces.observes());
-        metrics.namespaces.set(self.namespaces.count() as i64);
-        let open = self.namespaces.open_windows();
-        metrics.windows_open.set(open as i64);
-    }
-
     fn send(&mut self, deletion: Deletion) {
         let (client, election) = (self.client.clone(), self.election.clone());
         self.deletions.spawn(async move {
             let delete = delete(client, &election, &deletion);
             // The log has the panic already.
-            let result = AssertUnwindSafe(delete).catch_unwind().await;
-            (deletion, result.unwrap_or(Err(ApiFailure::NoAnswer)))
+            let ended = AssertUnwindSafe(delete).catch_unwind().await;
+            let no_answer = (Outcome::Unknown, ApiFailure::NoAnswer.into_str());
+            let (outcome, result) = ended.unwrap_or(no_answer);
+            (deletion, outcome, result)
         });
     }
 
-    fn ended(&mut self, deletion: &Deletion, result: DeleteResult) {
+    fn ended(&mut self, deletion: &Deletion, outcome: Outcome, result: &'static str) {
         let Instruments {
             metrics,
             activity,
             events,
             ..
         } = &self.instruments;
-        count(&metrics.deletions, "result", word(result));
-        activity.deletion(deletion, word(result));
-        if result == Ok(Settled::Deleted) {
+        count(&metrics.deletions, "result", result);
+        activity.deletion(deletion, result);
+        if outcome == Outcome::Deleted {
             let pod = &deletion.pod;
             let about = format!("Pod {}/{}", pod.namespace, pod.name);
             let message = format!("crash-looping pod deleted because {}", deletion.because());
             events.normal(&about, "PodDeleted", &message);
         }
         self.namespaces
-            .ended(deletion, outcome(result), Instant::now().into());
+            .ended(deletion, outcome, Instant::now().into());
     }
 
-    /// Reports windows that have opened or closed.
+    /// Reports that the loop turns, and what has changed.
     fn report(&mut self) {
         let Instruments {
-            metrics, activity, ..
+            metrics,
+            heartbeat,
+            activity,
+            ..
         } = &self.instruments;
+        heartbeat.beat(self.namespaces.observes());
+        metrics.namespaces.set(self.namespaces.count() as i64);
+        let open = self.namespaces.open_windows();
+        metrics.windows_open.set(open as i64);
         for event in self.namespaces.take_events() {
             activity.window(&event);
-            let WindowEvent {
-                namespace,
-                service,
-                change,
-            } = event;
-            match change {
+            let (namespace, service) = (event.namespace, event.service);
+            match event.change {
                 WindowChange::Opened(reason) => {
-                    let (cause, seconds) =
-                        (reason.into_str(), self.config.watch_duration.as_secs_f64());
+                    let cause = reason.into_str();
+                    let seconds = self.config.watch_duration.as_secs_f64();
                     count(&metrics.opened, "reason", cause);
                     tracing::info!(namespace, %service, cause, seconds, "crash-looping dependants are deleted from now on");
                 }

@@ -8,7 +8,6 @@ use common::logging::with_causes;
 use common::view::Key;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
-use strum::{IntoStaticStr, VariantNames};
 use tokio::time::timeout;
 use weeder_core::deletion::{Deletion, Outcome};
 
@@ -17,56 +16,24 @@ use crate::pod::PrunedPod;
 /// A DELETE without an answer is given up after this time and retried: it does no harm twice.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-pub type DeleteResult = Result<Settled, ApiFailure>;
-
-/// End of a DELETE that is no failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-pub enum Settled {
-    Deleted,
-    /// 409: another pod has the name now.
-    Replaced,
-    /// 409: the pod has changed since it was judged.
-    Changed,
-    /// Nothing was sent.
-    DryRun,
-    /// This process does not lead: nothing was sent, or it stopped leading before the answer.
-    NotLeading,
-}
-
-pub(crate) const fn outcome(result: DeleteResult) -> Outcome {
-    match result {
-        Ok(Settled::Deleted | Settled::DryRun) => Outcome::Deleted,
-        Ok(Settled::Replaced) | Err(ApiFailure::NotFound) => Outcome::Gone,
-        Ok(Settled::Changed) => Outcome::Changed,
-        Ok(Settled::NotLeading) => Outcome::Unknown,
-        Err(failure) => match failure.retry() {
-            Retry::Later(wait) => Outcome::Retry(wait),
-            Retry::Unknown => Outcome::Unknown,
-            Retry::Never => Outcome::Refused,
-        },
-    }
-}
-
-/// One word from a fixed set, for logs and metrics.
-pub(crate) const fn word(result: DeleteResult) -> &'static str {
-    match result {
-        Ok(settled) => settled.into_str(),
-        Err(failure) => failure.into_str(),
-    }
-}
+/// Results of a DELETE that is no failure.
+pub(crate) const RESULTS: [&str; 5] = ["deleted", "replaced", "changed", "dry_run", "not_leading"];
 
 /// Deletes a pod with its own grace period, if it is the one that was judged and has not changed
 /// since. Nothing is sent in a dry run, or unless this process leads.
-pub async fn delete(client: Client, election: &Election, deletion: &Deletion) -> DeleteResult {
-    let Deletion { pod, uid, .. } = deletion;
-    let (
-        Key {
-            namespace,
-            name: pod,
-        },
-        because,
-    ) = (pod, deletion.because());
+///
+/// Returns the outcome, and in one word for logs and metrics the result: one of [`RESULTS`] or an
+/// [`ApiFailure`].
+pub async fn delete(
+    client: Client,
+    election: &Election,
+    deletion: &Deletion,
+) -> (Outcome, &'static str) {
+    let Key {
+        namespace,
+        name: pod,
+    } = &deletion.pod;
+    let (uid, because) = (&deletion.uid, deletion.because());
     if election.is_dry_run() {
         tracing::info!(
             namespace,
@@ -75,7 +42,7 @@ pub async fn delete(client: Client, election: &Election, deletion: &Deletion) ->
             because,
             "dry run: crash-looping pod would be deleted"
         );
-        return Ok(Settled::DryRun);
+        return (Outcome::Deleted, "dry_run");
     }
     let api: Api<PrunedPod> = Api::namespaced(client, namespace);
     let params = DeleteParams::default().preconditions(Preconditions {
@@ -89,44 +56,48 @@ pub async fn delete(client: Client, election: &Election, deletion: &Deletion) ->
     // A DELETE may wait for a connection first, and must not be sent when leadership was lost
     // meanwhile.
     match election.while_leading(request).await {
-        None => Ok(Settled::NotLeading),
+        None => (Outcome::Unknown, "not_leading"),
         Some(Ok(_)) => {
             tracing::info!(namespace, pod, uid, because, "crash-looping pod deleted");
-            Ok(Settled::Deleted)
+            (Outcome::Deleted, "deleted")
         }
-        Some(Err(error)) => failed(deletion, &error),
+        Some(Err(error)) => {
+            let (failure, error) = (ApiFailure::from(&error), with_causes(&error));
+            let (outcome, result) = classify(failure, &error);
+            match outcome {
+                Outcome::Retry(_) | Outcome::Unknown => {
+                    tracing::warn!(
+                        namespace,
+                        pod,
+                        result,
+                        error,
+                        "pod could not be deleted, trying again"
+                    );
+                }
+                Outcome::Refused => {
+                    tracing::error!(namespace, pod, result, error, "pod could not be deleted");
+                }
+                _ => tracing::debug!(namespace, pod, result, "pod is gone or has changed"),
+            }
+            (outcome, result)
+        }
     }
 }
 
-/// Classifies and logs an error.
-fn failed(deletion: &Deletion, error: &kube::Error) -> DeleteResult {
-    let error_text = with_causes(error);
-    // The API server says which precondition failed in words only: "the UID in the precondition",
-    // or "UID in precondition" where the storage finds it, later.
-    let answer = match ApiFailure::from(error) {
-        ApiFailure::Conflict if error_text.contains("UID in ") => Ok(Settled::Replaced),
-        ApiFailure::Conflict if error_text.contains("ResourceVersion in ") => Ok(Settled::Changed),
-        failure => Err(failure),
+/// Classifies a failure. The API server says which precondition failed in words only: "the UID in
+/// the precondition", or "UID in precondition" where the storage finds it, later.
+fn classify(failure: ApiFailure, words: &str) -> (Outcome, &'static str) {
+    let outcome = match failure {
+        ApiFailure::Conflict if words.contains("UID in ") => return (Outcome::Gone, "replaced"),
+        ApiFailure::Conflict if words.contains("ResourceVersion in ") => {
+            return (Outcome::Changed, "changed");
+        }
+        ApiFailure::NotFound => Outcome::Gone,
+        failure => match failure.retry() {
+            Retry::Later(wait) => Outcome::Retry(wait),
+            Retry::Unknown => Outcome::Unknown,
+            Retry::Never => Outcome::Refused,
+        },
     };
-    let Key {
-        namespace,
-        name: pod,
-    } = &deletion.pod;
-    let (result, error) = (word(answer), error_text);
-    match outcome(answer) {
-        Outcome::Retry(_) | Outcome::Unknown => {
-            tracing::warn!(
-                namespace,
-                pod,
-                result,
-                error,
-                "pod could not be deleted, trying again"
-            );
-        }
-        Outcome::Refused => {
-            tracing::error!(namespace, pod, result, error, "pod could not be deleted");
-        }
-        _ => tracing::debug!(namespace, pod, result, "pod is gone or has changed"),
-    }
-    answer
+    (outcome, failure.into_str())
 }

@@ -14,7 +14,7 @@ pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 const STALLED: Duration = Duration::from_secs(30);
 
 /// Clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Heartbeat(watch::Sender<Turns>);
 
 #[derive(Debug)]
@@ -24,12 +24,12 @@ struct Turns {
     last_observed: Option<Instant>,
 }
 
-impl Default for Heartbeat {
+impl Default for Turns {
     fn default() -> Self {
-        Self(watch::Sender::new(Turns {
+        Self {
             last: Instant::now(),
             last_observed: None,
-        }))
+        }
     }
 }
 
@@ -65,9 +65,9 @@ impl Heartbeat {
             };
             let blind = last.elapsed();
             if blind >= MAX_BLIND {
-                let seconds = blind.as_secs();
                 return Err(format!(
-                    "EndpointSlices and pods have not been seen for {seconds} s"
+                    "EndpointSlices and pods have not been seen for {} s",
+                    blind.as_secs()
                 ));
             }
             Ok(())

@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use strum::VariantNames;
 use weeder_core::window::{CloseReason, OpenReason};
 
-use crate::delete::Settled;
+use crate::delete::RESULTS;
 
 pub(crate) type LabelledCounters = Family<[(&'static str, &'static str); 1], Counter>;
 
@@ -32,7 +32,7 @@ impl WeederMetrics {
         registry.register("dwd_weeder_windows_open", help, self.windows_open.clone());
         let help = "Namespaces in which a configured Service or a crash-looping dependant is known";
         registry.register("dwd_weeder_namespaces", help, self.namespaces.clone());
-        let results = [Settled::VARIANTS, ApiFailure::VARIANTS].concat();
+        let results = [&RESULTS, ApiFailure::VARIANTS].concat();
         let labelled = [
             (
                 "dwd_weeder_windows_opened",

@@ -146,30 +146,8 @@ mod tests {
     use super::*;
     use weeder_core::window::{CloseReason, OpenReason};
 
-    fn status(activity: &Activity, selectors: &str) -> WeederStatus {
-        let text =
-            format!("servicesAndDependantSelectors: {{etcd: {{podSelectors: {selectors}}}}}");
-        activity.status(
-            &crate::config::parse(&text).expect("a config").config,
-            false,
-        )
-    }
-
     #[test]
-    fn a_selector_of_every_pod_is_a_note() {
-        let note = "podSelectors[1]: it is empty, so it selects every pod of the namespace";
-        for (selectors, is_noted) in [
-            ("[{matchLabels: {a: b}}, {}]", true),
-            ("[{matchLabels: {a: b}}]", false),
-        ] {
-            let shown = status(&Activity::default(), selectors);
-            assert_eq!(shown.body().into_string().contains(note), is_noted);
-            assert_eq!(shown.config_warnings.len(), usize::from(is_noted));
-        }
-    }
-
-    #[test]
-    fn open_windows_and_the_newest_deletions_are_shown() {
+    fn open_windows_the_newest_deletions_and_an_empty_selector_are_shown() {
         let activity = Activity::default();
         for (service, change) in [
             ("etcd", WindowChange::Opened(OpenReason::Recovery)),
@@ -196,7 +174,9 @@ mod tests {
             deletion.pod.name = number.to_string();
             activity.deletion(&deletion, "deleted");
         }
-        let status = status(&activity, "[null]");
+        let text = "servicesAndDependantSelectors: {etcd: {podSelectors: [null, {}]}}";
+        let config = crate::config::parse(text).expect("a config").config;
+        let status = activity.status(&config, false);
         let Recent { windows, deletions } = &status.recent;
         let open = windows
             .iter()
@@ -206,5 +186,7 @@ mod tests {
         let body = status.body().into_string();
         assert!(body.contains("<code>api</code>"));
         assert!(body.contains("etcd-main-client is ready again"));
+        let note = "podSelectors[1]: it is empty, so it selects every pod of the namespace";
+        assert!(body.contains(note) && status.config_warnings[0].ends_with(note));
     }
 }

@@ -1,15 +1,12 @@
 //! The two watches, of EndpointSlices and of pods, each in a task of its own.
 
-use std::sync::Arc;
-
-use common::change::{Change, Listed};
-use common::objects::Readable;
+use common::change::Change;
 use common::reflector::{ChangeHandler, reflect};
 use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use weeder_core::config::Config;
+use weeder_core::config::{Config, Services};
 use weeder_core::readiness::Slice;
 use weeder_core::verdict::{DeletionCandidate, Spared, judge};
 
@@ -32,16 +29,27 @@ pub struct Watches {
 }
 
 impl Watches {
-    pub fn start(client: &Client, config: &Arc<Config>, metrics: &WeederMetrics) -> Self {
-        let (slice_changes, slices) = ChangeForwarder::new("endpointslices", metrics);
-        let (pod_changes, pods) = ChangeForwarder::new("pods", metrics);
+    pub fn start(client: &Client, config: &Config, metrics: &WeederMetrics) -> Self {
         let mut tasks = JoinSet::new();
-        tasks.spawn(watch_slices(
-            client.clone(),
-            Arc::clone(config),
-            slice_changes,
+        let names: Vec<_> = config.services.keys().map(|name| &**name).collect();
+        let of_services = selected(&format!("{SERVICE_NAME} in ({})", names.join(",")));
+        let (changes, slices) = ChangeForwarder::new("endpointslices", metrics);
+        let services = config.services.clone();
+        let prune = move |slice: PrunedSlice| slice.pruned(&services);
+        tasks.spawn(reflect(
+            Api::all(client.clone()),
+            of_services,
+            prune,
+            changes,
         ));
-        tasks.spawn(watch_pods(client.clone(), Arc::clone(config), pod_changes));
+
+        let common = config.common_requirements().unwrap_or_default();
+        let common: Vec<_> = common.iter().map(ToString::to_string).collect();
+        let in_common = selected(&common.join(","));
+        let (changes, pods) = ChangeForwarder::new("pods", metrics);
+        let services = config.services.clone();
+        let prune = move |pod| candidate(pod, &services);
+        tasks.spawn(reflect(Api::all(client.clone()), in_common, prune, changes));
         Self {
             slices,
             pods,
@@ -50,41 +58,20 @@ impl Watches {
     }
 }
 
-async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwarder<Slice>) {
-    let names: Vec<&str> = config.services.keys().map(|name| &**name).collect();
-    let selector = format!("{SERVICE_NAME} in ({})", names.join(","));
-    let selected = ListParams::default().labels(&selector).limit(PER_PAGE);
-    let api: Api<Readable<PrunedSlice>> = Api::all(client);
-    let prune = move |slice: PrunedSlice| slice.pruned(&config.services);
-    reflect(api, selected, prune, changes).await;
+fn selected(labels: &str) -> ListParams {
+    ListParams::default().labels(labels).limit(PER_PAGE)
 }
 
-async fn watch_pods(
-    client: Client,
-    config: Arc<Config>,
-    mut changes: ChangeForwarder<DeletionCandidate>,
-) {
-    let Some(requirements) = config.common_requirements() else {
-        // No pod is of interest, and that is known without a request.
-        changes.handle(Change::Listed(Listed::new())).await;
-        return std::future::pending().await;
-    };
-    let selector: Vec<_> = requirements.iter().map(ToString::to_string).collect();
-    let selected = ListParams::default()
-        .labels(&selector.join(","))
-        .limit(PER_PAGE);
-    let api: Api<Readable<PrunedPod>> = Api::all(client);
-    let prune = move |pod: PrunedPod| {
-        let judged = judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
-        let is_notable = |reason: &&Spared| **reason != Spared::DoesNotCrashLoop;
-        if let Some(reason) = judged.as_ref().err().filter(is_notable) {
-            let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
-            let reason = reason.into_str();
-            tracing::debug!(namespace, name, reason, "crash-looping pod is left alone");
-        }
-        judged.ok()
-    };
-    reflect(api, selected, prune, changes).await;
+/// Keeps what is used of a pod; `None` if it must be left alone.
+fn candidate(pod: PrunedPod, services: &Services) -> Option<DeletionCandidate> {
+    let judged = judge(&pod.metadata, &pod.spec, &pod.status, services);
+    let is_notable = |reason: &&Spared| **reason != Spared::DoesNotCrashLoop;
+    if let Some(reason) = judged.as_ref().err().filter(is_notable) {
+        let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+        let reason = reason.into_str();
+        tracing::debug!(namespace, name, reason, "crash-looping pod is left alone");
+    }
+    judged.ok()
 }
 
 /// Forwards all changes that a watch observes to the controller, in order. When the controller lags

@@ -52,22 +52,3 @@ fn switches_are_true_alone_and_the_last_repetition_wins() {
     let status = parse("status -ojson");
     assert!(matches!(status, Ok(Cli::Status(args)) if args.output == Format::Json));
 }
-
-#[test]
-fn the_help_of_an_agent_shows_its_flags_and_their_defaults() {
-    let help = parse("help prober").expect_err("help").to_string();
-    for flag in AgentArgs::command().get_opts() {
-        let name = flag.get_long().expect("a name");
-        assert!(help.contains(&format!("--{name}")), "{name}");
-    }
-    for shown in [
-        "Checks the node leases of every shoot",
-        "[default: :9643]",
-        "[default: 5.0]",
-        "[alias: --metrics-bind-address]",
-        "--dry-run[=<bool>]",
-        "a switch takes its value only after",
-    ] {
-        assert!(help.contains(shown), "{shown}: {help}");
-    }
-}

@@ -3,52 +3,39 @@
 use anyhow::{Context, bail, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
-use prober::{ShootView, Standing, describe_verdict};
+use prober::{ProberStatus, ShootView, Standing, describe_verdict};
 use prober_core::config::Config;
 use prober_core::options::{GARDEN, Overrides, PAUSE, ResolvedOptions};
 
-use crate::ask::{REQUEST_TIMEOUT, ask, within};
-use crate::commands::SeedArgs;
+use crate::ask::{REQUEST_TIMEOUT, within};
 
-/// Reason why a shoot is not to be restored, by what the prober says now.
-pub(super) async fn refused(args: &SeedArgs, namespace: &str) -> anyhow::Result<Option<String>> {
-    Ok(refusal(ask(args).await?.shoot(namespace)?))
-}
-
-/// All shoots in which something is held down, or may be, by what the prober says. Each with the
-/// reason why it is not to be restored.
-pub(super) async fn held_down(args: &SeedArgs) -> anyhow::Result<Vec<(String, Option<String>)>> {
-    let status = ask(args).await?.whole.status;
+/// All shoots in which something is held down, or may be, by what the prober says.
+pub(super) fn held_down(status: ProberStatus) -> anyhow::Result<Vec<String>> {
     if let Some(unknown) = status.unknown {
         bail!("the prober does not know the seed's {unknown} at present");
     }
-    let is_held = |shoot: &&ShootView| !shoot.held_down().is_empty() || shoot.is_unknown();
-    let held = status.shoots.iter().filter(is_held);
-    Ok(held
-        .map(|shoot| (shoot.namespace.clone(), refusal(shoot)))
-        .collect())
+    let may_be_held = |shoot: &ShootView| !shoot.held_down().is_empty() || shoot.is_unknown();
+    let held = status.shoots.into_iter().filter(may_be_held);
+    Ok(held.map(|shoot| shoot.namespace).collect())
 }
 
-/// Reason why the prober does not let a shoot be restored. Not knowing is no reason to bring
+/// Fails unless the prober says that a shoot may be restored. Not knowing is no reason to bring
 /// anything back.
-fn refusal(shoot: &ShootView) -> Option<String> {
-    if let Some(owner) = &shoot.owner
-        && owner.standing != Standing::Ours
-    {
-        return Some(format!("it is not known to be ours: {}", owner.sentence()));
-    }
-    let Some(probe) = &shoot.probe else {
-        return Some(format!(
-            "the prober does not probe it: {}",
-            shoot.describe_state()
-        ));
+pub(super) fn check_up(shoot: &ShootView) -> anyhow::Result<()> {
+    let lost = shoot.owner.as_ref();
+    let lost = lost.filter(|owner| owner.standing != Standing::Ours);
+    let reason = match (lost, &shoot.probe, shoot.verdict()) {
+        (Some(owner), ..) => format!("it is not known to be ours: {}", owner.sentence()),
+        (_, None, _) => format!("the prober does not probe it: {}", shoot.describe_state()),
+        (_, Some(probe), _) if probe.overdue => "the prober's probe of it is overdue".to_owned(),
+        (.., Some(verdict)) if verdict.is_up() => return Ok(()),
+        (.., Some(verdict)) => describe_verdict(verdict),
+        (_, Some(probe), None) => match &probe.failure {
+            Some(failure) => format!("the prober cannot probe it ({})", failure.message),
+            None => "the prober has not probed it yet".to_owned(),
+        },
     };
-    match (&probe.failure, shoot.verdict()) {
-        _ if probe.overdue => Some("the prober's probe of it is overdue".to_owned()),
-        (Some(failure), _) => Some(format!("the prober cannot probe it ({})", failure.message)),
-        (None, None) => Some("the prober has not probed it yet".to_owned()),
-        (None, Some(verdict)) => (!verdict.is_up()).then(|| describe_verdict(verdict)),
-    }
+    bail!("{reason}; --force restores it all the same, while it is paused")
 }
 
 /// Fails unless the namespace exists, and a pause keeps the prober from scaling down again what
@@ -65,11 +52,11 @@ pub(super) async fn check_paused(
         anyhow::Ok(read.map(|read| Overrides::of(read.annotations())))
     };
     let (garden, own) = (overrides(GARDEN).await?, overrides(namespace).await?);
-    ensure!(own.is_some(), "the seed has no namespace {namespace}");
+    ensure!(own.is_some(), "the seed has no such namespace");
     let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
     ensure!(
         options.pause.value,
-        "{namespace} is not paused, so that the prober would scale down again what comes back. First:\n  \
+        "it is not paused, so that the prober would scale down again what comes back. First:\n  \
          kubectl annotate --overwrite namespace {namespace} {PAUSE}=true"
     );
     Ok(())
@@ -77,27 +64,30 @@ pub(super) async fn check_paused(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
     #[test]
     fn only_a_verdict_of_up_that_is_fresh_and_ours_lets_a_shoot_be_restored() {
-        let nobody = Value::Null;
-        let elsewhere = json!({ "standing": "elsewhere" });
-        for (owner, overdue, verdict, expected) in [
-            (&nobody, false, "scale_up", None),
-            (&nobody, false, "scale_up_held_down", None),
-            (&nobody, false, "hold_undecided", Some("hold_undecided: ")),
+        for (standing, overdue, verdict, expected) in [
+            ("ours", false, "scale_up", None),
+            ("ours", false, "scale_up_held_down", None),
+            ("ours", false, "hold_undecided", Some("hold_undecided: ")),
             (
-                &nobody,
+                "ours",
                 true,
                 "scale_up",
-                Some("the prober's probe of it is overdue"),
+                Some("the prober's probe of it is overdue; "),
             ),
-            (&nobody, false, "", Some("the prober has not probed it yet")),
             (
-                &elsewhere,
+                "ours",
+                false,
+                "",
+                Some("the prober has not probed it yet; "),
+            ),
+            (
+                "elsewhere",
                 false,
                 "scale_up",
                 Some("it is not known to be ours: "),
@@ -107,17 +97,39 @@ mod tests {
                                 "fraction": 0.6, "expiredAfterSeconds": 15.0, "unknownAfterSeconds": 40.0, "excluded": {} });
             let found = Some(found).filter(|_| !verdict.is_empty());
             let probe = json!({ "nextProbeInSeconds": 1, "overdue": overdue, "found": found });
-            let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "because": "", "settings": [], "dependents": [],
-                                "owner": owner, "probe": probe });
-            let refused = refusal(&serde_json::from_value(shoot).expect("a shoot"));
-            let begin = refused
-                .as_deref()
-                .zip(expected)
-                .map(|(refused, begin)| refused.starts_with(begin));
-            assert!(
-                begin.unwrap_or(refused.is_none() && expected.is_none()),
-                "{expected:?}: {refused:?}"
-            );
+            let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "settings": [], "dependents": [],
+                                "owner": { "standing": standing }, "probe": probe });
+            let shoot = serde_json::from_value(shoot).expect("a shoot");
+            let refused = check_up(&shoot).err().map(|error| error.to_string());
+            let begins = |begin| {
+                refused
+                    .as_deref()
+                    .is_some_and(|refused| refused.starts_with(begin))
+            };
+            assert!(expected.map_or(refused.is_none(), begins), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn what_is_held_down_or_may_be_is_found_if_the_shoots_are_known() {
+        let shoot = |namespace: &str, condition: &str| {
+            let dependent = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "kcm", "condition": condition, "replicas": 0 });
+            json!({ "namespace": namespace, "state": "probed", "settings": [], "dependents": [dependent] })
+        };
+        let shoots = json!([
+            shoot("a", "held_down"),
+            shoot("b", "at_zero"),
+            shoot("c", "unknown")
+        ]);
+        let mut status = ProberStatus {
+            shoots: serde_json::from_value(shoots).expect("shoots"),
+            ..ProberStatus::default()
+        };
+        let found = held_down(status.clone()).expect("they are known");
+        assert_eq!(found, ["a", "c"]);
+        status.unknown = Some("Clusters".into());
+        let error = held_down(status).expect_err("they are not known");
+        let said = "the prober does not know the seed's Clusters at present";
+        assert_eq!(error.to_string(), said);
     }
 }

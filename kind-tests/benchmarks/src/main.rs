@@ -12,7 +12,7 @@ mod race;
 mod report;
 
 use clap::Parser;
-use fleet::{FleetPlan, baseline, growth, healthy, meltdown, start, weeder};
+use fleet::{baseline, growth, healthy, meltdown, start, weeder};
 use race::away;
 use testbed::with_bed;
 use tokio::runtime::Runtime;
@@ -23,7 +23,7 @@ enum Benchmark {
     /// Requests, CPU and memory of healthy shoots
     Healthy(healthy::HealthyOptions),
     /// All shoots melt down at once, and come back
-    Meltdown(FleetPlan),
+    Meltdown(meltdown::MeltdownOptions),
     /// What one shoot more costs
     Growth(growth::GrowthOptions),
     /// The weeder's start, and how soon it deletes
@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match Benchmark::parse() {
         Benchmark::Healthy(options) => with_bed(|bed| healthy::run(bed, options)),
-        Benchmark::Meltdown(plan) => with_bed(|bed| meltdown::run(bed, plan)),
+        Benchmark::Meltdown(options) => with_bed(|bed| meltdown::run(bed, options)),
         Benchmark::Growth(options) => Runtime::new()?.block_on(growth::run(options)),
         Benchmark::Weeder(options) => with_bed(|bed| weeder::run(bed, options)),
         Benchmark::Start(options) => with_bed(|bed| start::run(bed, options)),

@@ -75,8 +75,8 @@ impl Collector for ShootStatuses {
         for standing in Standing::VARIANTS {
             add(&owners, [("standing", standing)], 0);
         }
-        for standing in self.owners.standings(now) {
-            add(&owners, [("standing", standing.into_str())], 1);
+        for owner in shoots.iter().filter_map(|shoot| shoot.owner.as_ref()) {
+            add(&owners, [("standing", owner.standing.into_str())], 1);
         }
         let complete = shoots.iter().filter_map(|shoot| Some(shoot.probe.as_ref()?.complete)).min();
         let oldest = complete.map_or(0, |complete| (now - complete).num_seconds().max(0));

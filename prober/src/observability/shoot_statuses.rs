@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::outage::Outage;
 use super::view::ShootView;
 use crate::clock::Clock;
-use crate::owner::Owners;
+use crate::owner::OwnerStatus;
 use crate::seed::ClusterState;
 
 /// Most outages that are kept once they have ended.
@@ -23,7 +23,6 @@ pub struct ShootStatuses {
     pub(super) shoots: Arc<Mutex<BTreeMap<String, SharedView>>>,
     /// Those that have ended, the newest first.
     pub(super) outages: Arc<Mutex<VecDeque<Outage>>>,
-    pub owners: Owners,
 }
 
 /// The view of one shoot, shared with its task.
@@ -36,7 +35,6 @@ impl ShootStatuses {
             clock,
             shoots: Arc::default(),
             outages: Arc::default(),
-            owners: Owners::default(),
         }
     }
 
@@ -56,6 +54,15 @@ impl ShootStatuses {
     pub(super) fn view(&self, namespace: &str) -> SharedView {
         let shoots = self.shoots.lock();
         shoots.get(namespace).cloned().unwrap_or_default()
+    }
+
+    /// Reads or changes the owner record of a shoot that has a Cluster.
+    pub(crate) fn owner<T>(
+        &self,
+        namespace: &str,
+        act: impl FnOnce(&mut Option<OwnerStatus>) -> T,
+    ) -> T {
+        act(&mut self.view(namespace).lock().owner)
     }
 
     /// Returns the shoot whose probe is most overdue, if any is by more than `limit`.

@@ -50,7 +50,6 @@ impl ProberStatus {
         let mut shoots: Vec<_> = statuses.shoots.lock().values().map(clone).collect();
         for shoot in &mut shoots {
             seed.show(shoot, config);
-            shoot.owner = statuses.owners.status(&shoot.namespace, now);
             shoot.stamp(span(config.probe_timeout), now);
         }
         // They are in the order of their names.

@@ -1,5 +1,3 @@
-//! That these are all that Go reads, and no others, random texts show (`kind-tests/readers`).
-
 use super::*;
 
 /// A duration and its nanoseconds.

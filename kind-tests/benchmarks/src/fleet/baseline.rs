@@ -10,8 +10,9 @@ use futures::future::try_join_all;
 use http::Request;
 use http::header::{ACCEPT, AUTHORIZATION};
 use http_body_util::{BodyExt, Empty};
-use hyper_rustls::HttpsConnectorBuilder;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -54,22 +55,7 @@ pub fn start(shoots: &SyntheticShoots) -> Result<Process> {
 
 /// That process.
 pub async fn run(options: BaselineOptions) -> Result<()> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(
-        options.authority.as_bytes(),
-    )?)?;
-    let tls = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let https = HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_only()
-        .enable_http1()
-        .build();
-    let client = Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(None)
-        .http1_max_buf_size(READ_AT_ONCE)
-        .build(https);
+    let client = BareClient::new(&options.authority)?;
     let (begin, period) = (Instant::now(), Duration::from_secs_f64(options.period));
     let count = options.urls.len() as f64;
     let loops = (0..)
@@ -79,16 +65,46 @@ pub async fn run(options: BaselineOptions) -> Result<()> {
             let mut ticks = interval_at(first, period);
             loop {
                 ticks.tick().await;
-                let request = Request::get(format!("{url}{LEASES}"))
-                    .header(ACCEPT, "application/vnd.kubernetes.protobuf")
-                    .header(AUTHORIZATION, "Bearer admin")
-                    .body(Empty::<Bytes>::new())?;
                 // What fails is seen as a request that is missing at the server.
-                if let Ok(answer) = client.request(request).await {
-                    let mut body = answer.into_body();
-                    while let Some(Ok(_)) = body.frame().await {}
-                }
+                let _ = client.get(format!("{url}{LEASES}")).await;
             }
         });
     try_join_all(loops).await.map(drop)
+}
+
+/// Makes requests and drops the answers.
+pub struct BareClient(Client<HttpsConnector<HttpConnector>, Empty<Bytes>>);
+
+impl BareClient {
+    /// A client for API servers whose certificates this authority has issued.
+    pub fn new(authority: &str) -> Result<Self> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
+        let tls = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_only()
+            .enable_http1()
+            .build();
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(None)
+            .http1_max_buf_size(READ_AT_ONCE)
+            .build(https);
+        Ok(Self(client))
+    }
+
+    /// Reads the whole answer, and drops it.
+    pub async fn get(&self, url: String) -> Result<()> {
+        let request = Request::get(url)
+            .header(ACCEPT, "application/vnd.kubernetes.protobuf")
+            .header(AUTHORIZATION, "Bearer admin")
+            .body(Empty::<Bytes>::new())?;
+        let mut body = self.0.request(request).await?.into_body();
+        while let Some(frame) = body.frame().await {
+            frame?;
+        }
+        Ok(())
+    }
 }

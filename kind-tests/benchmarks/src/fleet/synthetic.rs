@@ -168,14 +168,18 @@ impl SyntheticShoots {
         .await
     }
 
+    /// Requests and connections with a finished TLS handshake so far, of all.
+    pub fn counts(&self) -> [u64; 2] {
+        let apis = self.all.iter().map(|(api, _)| api);
+        let counts = apis.map(|api| [api.requests().total(), api.connections().handshakes]);
+        counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d])
+    }
+
     /// What happens in so many seconds, in which this process probes.
     pub async fn measure(&self, seconds: u64, process: i32) -> Result<Measured> {
         progress(format!("measuring for {seconds} s"));
         let counts = || {
-            let apis = self.all.iter().map(|(api, _)| api);
-            let counts = apis.map(|api| [api.requests().total(), api.connections().handshakes]);
-            let sum = |[a, b]: [u64; 2], [c, d]: [u64; 2]| [a + c, b + d];
-            let [requests, connections] = counts.fold([0, 0], sum);
+            let [requests, connections] = self.counts();
             let probes = self.probes().iter().sum::<usize>() as u64;
             [probes, requests, connections]
         };

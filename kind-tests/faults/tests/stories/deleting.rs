@@ -12,7 +12,7 @@ use common::seed_client::{self, KubeconfigChoice};
 use common::transport::Dialer;
 use common::view::Key;
 use faults::script::told;
-use weeder::delete::{Settled, delete};
+use weeder::delete::delete;
 use weeder_core::deletion::Deletion;
 use weeder_core::window::OpenReason;
 
@@ -48,10 +48,10 @@ fn nothing_is_sent_without_leadership() -> Result<()> {
         };
         let (_, election) =
             LeaderElector::new(client.clone(), settings, "l", "one", Events::none());
-        let result = delete(client.clone(), &election, &deletion).await;
-        assert_eq!(result, Ok(Settled::NotLeading));
-        let result = delete(client, &Election::DryRun, &deletion).await;
-        assert_eq!(result, Ok(Settled::DryRun));
+        let (_, result) = delete(client.clone(), &election, &deletion).await;
+        assert_eq!(result, "not_leading");
+        let (_, result) = delete(client, &Election::DryRun, &deletion).await;
+        assert_eq!(result, "dry_run");
         assert_eq!(requests.total(), before);
         Ok(())
     })

@@ -7,75 +7,68 @@ use futures::FutureExt;
 use futures::future::select_ok;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use prober_core::config::{DnsServer, OwnerCheck};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{Answer, Why};
+use super::Why;
 use crate::shoot_client::resources::{Records, Resources};
 
-/// Checks that may be under way at once. All of 3,840 shoots may then time out within an interval, both
-/// as by default: a DNS that is silent of some shoots delays no check of others.
-const IN_FLIGHT: usize = 256;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 pub(crate) struct Resolver {
     pub check: OwnerCheck,
-    /// One for each server, if there are any: the first that resolves a name counts, whatever others
+    /// One for each server, if there are any. The first that has any records counts, whatever others
     /// say.
     servers: Vec<TokioResolver>,
     /// In place of these.
     records: Option<Arc<Records>>,
-    permits: Semaphore,
 }
 
 impl Resolver {
     pub(crate) fn new(check: OwnerCheck, resources: &Resources) -> Self {
-        let servers = servers(&check)
-            .inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
+        let servers = servers(&check).inspect_err(|error| {
+            tracing::error!(%error, "no DNS server is known to ask for owner records");
+        });
         Self {
             check,
             servers: servers.unwrap_or_default(),
             records: resources.records.clone(),
-            permits: Semaphore::new(IN_FLIGHT),
         }
     }
 
-    /// Asks for the records of a name, which say the value if the shoot is ours. The name is empty if
-    /// the Cluster does not say enough for a question.
-    pub(crate) async fn ask(&self, (name, ours): &(String, String)) -> Answer {
-        let _permit = self.permits.acquire().await;
-        let records = timeout(self.check.timeout, self.records(name)).await;
-        let mut records = match records.unwrap_or(Err(Why::Timeout)) {
-            Ok(records) => records,
-            Err(why) => return Answer::Unresolved(why),
+    /// Asks for the value of the TXT records of a name. It is empty if the Cluster does not say
+    /// enough for a question.
+    pub(super) async fn ask(&self, name: &str) -> Result<String, Why> {
+        let lookup = async {
+            match &self.records {
+                _ if name.is_empty() => Err(Why::Unknown),
+                Some(records) => records(name.to_owned()).await.ok_or(Why::Server),
+                None => self.values(name).await.map_err(|error| {
+                    tracing::debug!(name, %error, "owner record cannot be resolved");
+                    why(&error)
+                }),
+            }
         };
-        records.dedup();
-        match records.as_slice() {
-            [] => Answer::Unresolved(Why::NoRecord),
-            [value] if value == ours => Answer::Ours,
-            [value] => Answer::Elsewhere(value.clone()),
-            _ => Answer::Unresolved(Why::Ambiguous),
+        let values = timeout(self.check.timeout, lookup).await;
+        let mut values = values.unwrap_or(Err(Why::Timeout))?.into_iter();
+        let value = values.next().ok_or(Why::NoRecord)?;
+        match values.all(|other| other == value) {
+            true => Ok(value),
+            false => Err(Why::Ambiguous),
         }
     }
 
     /// The values of the TXT records of a name, each of its strings put together.
-    async fn records(&self, name: &str) -> Result<Vec<String>, Why> {
-        match &self.records {
-            _ if name.is_empty() => return Err(Why::Unknown),
-            Some(records) => return records(name.to_owned()).await.ok_or(Why::Server),
-            None if self.servers.is_empty() => return Err(Why::NoServers),
-            None => {}
+    async fn values(&self, name: &str) -> Result<Vec<String>, NetError> {
+        if self.servers.is_empty() {
+            return Err(NetError::NoConnections);
         }
-        let lookups = self
-            .servers
-            .iter()
-            .map(|server| server.lookup(name, RecordType::TXT).boxed());
-        let (answer, _) = select_ok(lookups).await.map_err(|error| why(&error))?;
+        let servers = self.servers.iter();
+        let lookups = servers.map(|server| server.lookup(name, RecordType::TXT).boxed());
+        let (answer, _) = select_ok(lookups).await?;
         let text = |record: &Record| match &record.data {
             RData::TXT(text) => Some(text.to_string()),
             _ => None,
@@ -123,13 +116,8 @@ fn nameservers(resolv_conf: &str) -> Vec<DnsServer> {
 fn why(error: &NetError) -> Why {
     match error {
         NetError::Timeout => Why::Timeout,
-        NetError::Truncated => Why::Truncated,
-        NetError::Proto(_) => Why::Decode,
-        _ if error.is_nx_domain() => Why::NoName,
         _ if error.is_no_records_found() => Why::NoRecord,
-        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => Why::Refused,
-        NetError::Dns(_) => Why::Server,
-        _ => Why::Network,
+        _ => Why::Server,
     }
 }
 
