@@ -103,18 +103,16 @@ impl AgentRuntime {
             (events, Some(recorder))
         };
         events.register(&mut registry);
-        let mut elector = None;
-        let election = if args.dry_run {
-            Election::DryRun
+        let (election, elector) = if args.dry_run {
+            (Election::DryRun, None)
         } else if args.leader_election.enabled {
             let settings = args.leader_election.clone();
-            let (candidate, election) =
+            let (elector, election) =
                 LeaderElector::new(client.clone(), settings, lease, &identity(), events.clone());
-            elector = Some(candidate);
             register_leads(&mut registry, lease, election.clone());
-            election
+            (election, Some(elector))
         } else {
-            Election::Alone
+            (Election::Alone, None)
         };
         Ok(Self {
             agent,
@@ -195,7 +193,6 @@ fn requests_succeed(requests: RequestCounter) -> Check {
 fn register_leads(registry: &mut Registry, lease: &'static str, election: Election) {
     let of_lease = registry.sub_registry_with_label(("name".into(), lease.into()));
     let help = "Whether this process leads (1) or waits (0).";
-    metrics::register_computed(of_lease, "leader_election_master_status", help, move || {
-        Some(election.leads().into())
-    });
+    let name = "leader_election_master_status";
+    metrics::register_condition(of_lease, name, help, move || election.leads());
 }

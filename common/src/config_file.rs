@@ -7,14 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::sleep;
 
 use crate::document::{ConfigError, Loaded, Problems, load};
 use crate::events::Events;
+use crate::metrics::LabelledCounters;
 
 /// Interval at which the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the
 /// file.
@@ -27,7 +26,7 @@ pub struct ConfigFile<T> {
     parse: Parse<T>,
     /// Outcome of the last reading, good or bad.
     read: Result<Loaded<T>, ConfigError>,
-    reloads: Family<[(&'static str, &'static str); 1], Counter>,
+    reloads: LabelledCounters,
     refused: Gauge,
     events: Events,
 }
@@ -43,7 +42,7 @@ impl<T: Clone + PartialEq> ConfigFile<T> {
             path: path.to_owned(),
             parse,
             read: Ok(loaded.clone()),
-            reloads: Family::default(),
+            reloads: LabelledCounters::default(),
             refused: Gauge::default(),
             events: Events::none(),
         };

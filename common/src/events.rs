@@ -70,7 +70,7 @@ impl Events {
         };
         let mut recorder = Recorder {
             api: Api::namespaced(client, namespace),
-            template: template(namespace, lease),
+            lease: lease.to_owned(),
             lost: events.lost.clone(),
             said: HashMap::new(),
         };
@@ -122,7 +122,7 @@ impl Events {
 
 struct Recorder {
     api: Api<Event>,
-    template: Event,
+    lease: String,
     lost: Counter,
     /// The last message about each thing within [`QUIET`], and when it was written.
     said: HashMap<String, (String, Instant)>,
@@ -154,65 +154,35 @@ impl Recorder {
     }
 
     fn event(&self, note: &Note) -> Event {
-        let lease = self.template.involved_object.name.as_deref();
-        let (lease, at) = (lease.unwrap_or_default(), note.at);
+        let at = note.at;
         Event {
             metadata: ObjectMeta {
-                name: Some(format!("{lease}.{:x}", at.as_nanosecond())),
+                name: Some(format!("{}.{:x}", self.lease, at.as_nanosecond())),
                 ..ObjectMeta::default()
             },
+            involved_object: ObjectReference {
+                api_version: Some("coordination.k8s.io/v1".to_owned()),
+                kind: Some("Lease".to_owned()),
+                namespace: self.api.namespace().map(str::to_owned),
+                name: Some(self.lease.clone()),
+                ..ObjectReference::default()
+            },
+            source: Some(EventSource {
+                component: Some(COMPONENT.to_owned()),
+                host: Some(host()),
+            }),
             type_: Some(note.severity.to_owned()),
             reason: Some(note.reason.to_owned()),
             message: Some(note.message.clone()),
             first_timestamp: Some(Time(at)),
             last_timestamp: Some(Time(at)),
-            ..self.template.clone()
+            count: Some(1),
+            ..Event::default()
         }
-    }
-}
-
-/// What all Events about a Lease have in common.
-fn template(namespace: &str, lease: &str) -> Event {
-    Event {
-        involved_object: ObjectReference {
-            api_version: Some("coordination.k8s.io/v1".to_owned()),
-            kind: Some("Lease".to_owned()),
-            namespace: Some(namespace.to_owned()),
-            name: Some(lease.to_owned()),
-            ..ObjectReference::default()
-        },
-        source: Some(EventSource {
-            component: Some(COMPONENT.to_owned()),
-            host: Some(host()),
-        }),
-        count: Some(1),
-        ..Event::default()
     }
 }
 
 /// The name of this host: in a pod, the pod's.
 pub(crate) fn host() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| uname().nodename().to_string_lossy().into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn when_too_many_wait_the_newest_are_lost_and_counted() {
-        let (queue, mut notes) = mpsc::channel(QUEUE);
-        let events = Events {
-            queue: Some(queue),
-            ..Events::default()
-        };
-        let nobody = Events::none();
-        for number in 0..QUEUE + 3 {
-            for events in [&events, &nobody] {
-                events.normal("", "Test", &number.to_string());
-            }
-        }
-        assert_eq!([events, nobody].map(|events| events.lost.get()), [3, 0]);
-        assert_eq!(notes.try_recv().unwrap().message, "0");
-    }
 }

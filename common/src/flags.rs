@@ -147,31 +147,20 @@ impl AgentArgs {
 
 impl LeaderElection {
     fn validate(&self) -> anyhow::Result<()> {
-        let lease = ("lease-duration", self.lease_duration);
-        let renew = ("renew-deadline", self.renew_deadline);
-        let retry = ("retry-period", self.retry_period);
-        let shown =
-            |(flag, duration): (&str, Duration)| format!("--leader-elect-{flag}={duration:?}");
-        for flag in [lease, renew, retry] {
-            ensure!(
-                !flag.1.is_zero(),
-                "{}: expected a duration above 0",
-                shown(flag)
-            );
-        }
+        let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
+        ensure!(
+            !retry.is_zero(),
+            "--leader-elect-retry-period={retry:?}: expected a duration above 0"
+        );
         // A leader would lose the Lease before it gives up.
         ensure!(
-            self.renew_deadline <= self.lease_duration,
-            "{} is longer than {}",
-            shown(renew),
-            shown(lease)
+            renew <= lease,
+            "--leader-elect-renew-deadline={renew:?} is longer than --leader-elect-lease-duration={lease:?}"
         );
         // A leader could not retry.
         ensure!(
-            self.retry_period < self.renew_deadline,
-            "{} is not shorter than {}",
-            shown(retry),
-            shown(renew)
+            retry < renew,
+            "--leader-elect-retry-period={retry:?} is not shorter than --leader-elect-renew-deadline={renew:?}"
         );
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
@@ -11,14 +12,6 @@ use tokio_util::sync::CancellationToken;
 /// 5 s for its end (rule 85). Half a request keeps a connection for as long.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-#[derive(Debug, thiserror::Error)]
-#[error("--{flag}={address}: {problem}")]
-pub(crate) struct BindError {
-    flag: &'static str,
-    address: String,
-    problem: std::io::Error,
-}
-
 /// Listens on an address as Go writes them: `:9643` is every interface, a host may be a name, port
 /// 0 is any free one. `None` for `0` or nothing, which switches the server off.
 ///
@@ -27,7 +20,7 @@ pub(crate) struct BindError {
 pub(crate) async fn listen(
     flag: &'static str,
     address: &str,
-) -> Result<Option<TcpListener>, BindError> {
+) -> anyhow::Result<Option<TcpListener>> {
     if ["", "0"].contains(&address) {
         return Ok(None);
     }
@@ -40,11 +33,7 @@ pub(crate) async fn listen(
     } else {
         TcpListener::bind(address).await
     };
-    bound.map(Some).map_err(|problem| BindError {
-        flag,
-        address: address.to_owned(),
-        problem,
-    })
+    Ok(Some(bound.with_context(|| format!("--{flag}={address}"))?))
 }
 
 /// Serves until cancelled, and finishes answers that are under way.
@@ -79,13 +68,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         assert!(address.ip().is_unspecified());
         let taken = address.to_string();
-        for (address, problem) in [
-            (&*taken, "Address already in use"),
-            ("nonsense", ""),
-            (":99999", ""),
-            (":x", ""),
-        ] {
-            let error = listen("it", address).await.unwrap_err().to_string();
+        for (address, problem) in [(&*taken, "Address already in use"), (":x", "")] {
+            let error = format!("{:#}", listen("it", address).await.unwrap_err());
             assert!(
                 error.starts_with(&format!("--it={address}: {problem}")),
                 "{error}"

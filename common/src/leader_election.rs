@@ -27,7 +27,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -162,23 +162,25 @@ impl LeaderElector {
     /// Renews the Lease until leadership is lost. After a cancellation call
     /// [`LeaderElector::release`].
     pub async fn renew(&mut self) -> Lost {
-        let lost = loop {
-            let until = self.leads_until().unwrap_or_else(Instant::now);
-            sleep_until(until.min(Instant::now() + self.settings.retry_period)).await;
-            if until <= Instant::now() {
-                break Lost::Expired(self.settings.renew_deadline);
+        let (observed, deadline) = (Arc::clone(&self.observed), self.settings.renew_deadline);
+        let taken = async {
+            loop {
+                sleep(self.settings.retry_period).await;
+                match self.try_acquire_or_renew().await {
+                    Ok(true) => {}
+                    Ok(false) => break self.observed.lock().holder().to_owned(),
+                    Err(error) => tracing::warn!(
+                        lease = self.name,
+                        error = with_causes(&*error),
+                        "Lease could not be renewed, trying again"
+                    ),
+                }
             }
-            match timeout_at(until, self.try_acquire_or_renew()).await {
-                Ok(Ok(true)) => {}
-                Ok(Ok(false)) => break Lost::Taken(self.observed.lock().holder().to_owned()),
-                Ok(Err(error)) => tracing::warn!(
-                    lease = self.name,
-                    error = with_causes(&*error),
-                    "Lease could not be renewed, trying again"
-                ),
-                // The next round finds that the time is over.
-                Err(_) => {}
-            }
+        };
+        let lost = tokio::select! {
+            biased;
+            () = election::lost(&observed) => Lost::Expired(deadline),
+            holder = taken => Lost::Taken(holder),
         };
         self.stop_leading();
         lost
@@ -187,7 +189,7 @@ impl LeaderElector {
     /// Releases the Lease if it is ours, so that another replica leads soon. Only after all work
     /// has ended.
     pub async fn release(mut self) {
-        if self.leads_until().is_some() {
+        if self.observed.lock().leads_until.is_some() {
             self.stop_leading();
         }
         if !self.sent {
@@ -228,17 +230,10 @@ impl LeaderElector {
     /// Takes or renews the Lease. False if another replica holds it.
     async fn try_acquire_or_renew(&mut self) -> anyhow::Result<bool> {
         // First on the assumption that it still is as this process wrote it.
-        if let Some(lease) = self.written.take() {
-            match self.hold(lease).await {
-                Ok(()) => return Ok(true),
-                Err(error) => {
-                    tracing::debug!(
-                        lease = self.name,
-                        error = with_causes(&*error),
-                        "Lease is read again"
-                    )
-                }
-            }
+        if let Some(lease) = self.written.take()
+            && self.hold(lease).await.is_ok()
+        {
+            return Ok(true);
         }
         let lease = self.read().await?;
         if let Some(lease) = &lease {
@@ -302,10 +297,6 @@ impl LeaderElector {
             }
             observed.update(lease, Instant::now());
         });
-    }
-
-    fn leads_until(&self) -> Option<Instant> {
-        self.observed.lock().leads_until
     }
 
     fn stop_leading(&self) {

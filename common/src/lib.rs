@@ -16,10 +16,11 @@
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
 
+pub use common_core::change;
+
 pub mod agent_runtime;
 pub mod api_failure;
 pub mod backoff;
-pub mod change;
 pub mod config_file;
 pub mod document;
 pub mod events;

@@ -25,7 +25,7 @@ use tracing_subscriber::registry::LookupSpan;
 pub use options::ZapOptions;
 pub use tracing::level_filters::LevelFilter;
 
-use crate::status_message::StatusMessage;
+use crate::status_message;
 use crate::transport::causes;
 
 /// Lines that wait for stderr, a burst of all shoots; more are dropped.
@@ -100,7 +100,7 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     for cause in causes(error).skip(1) {
         match cause.downcast_ref::<Box<Status>>() {
             Some(status) => {
-                let message = StatusMessage::of(status).to_string();
+                let message = status_message::message(status);
                 text = text.replace(&kube::Error::Api(status.clone()).to_string(), &message);
             }
             None if !text.contains(&cause.to_string()) => text = format!("{text}: {cause}"),

@@ -10,11 +10,11 @@
 mod fields;
 mod readable;
 
-use std::fmt::Debug;
 use std::time::Duration;
 
-use kube::Api;
 use kube::api::ListParams;
+use kube::core::{ObjectList, Request};
+use kube::{Api, Error, Resource};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -33,18 +33,21 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(65);
 pub(crate) const MAX_LISTED: usize = 200_000;
 pub(crate) const MAX_PAGES: usize = 1_000;
 
+/// Failure of a list or a watch.
 #[derive(Debug, thiserror::Error)]
-pub enum ListError {
+pub enum ReadError {
     #[error("no answer to a list within {PAGE_TIMEOUT:?}")]
     Timeout,
     #[error("an answer has no resourceVersion")]
     NoVersion,
-    #[error("a page of the list says that it follows itself")]
-    SamePage,
-    #[error("the list has more than {MAX_LISTED} objects, or {MAX_PAGES} pages")]
+    #[error(
+        "the list has more than {MAX_LISTED} objects or {MAX_PAGES} pages, or a page follows itself"
+    )]
     Endless,
+    #[error("the watch ended as soon as it was open")]
+    VeryShort,
     #[error(transparent)]
-    Api(#[from] kube::Error),
+    Api(#[from] Error),
 }
 
 /// Lists all pages, of `params.limit` objects each, and hands over each object. Returns the version
@@ -52,18 +55,21 @@ pub enum ListError {
 ///
 /// # Errors
 /// When a page is not answered, or not with a list, or no page is the last one.
-pub async fn list<K: Clone + Debug + DeserializeOwned>(
-    api: &Api<Readable<K>>,
+pub async fn list<K: Resource + Clone + DeserializeOwned>(
+    api: &Api<K>,
     mut params: ListParams,
     mut each: impl FnMut(Readable<K>),
-) -> Result<String, ListError> {
+) -> Result<String, ReadError> {
+    let client = api.clone().into_client();
     let mut count = 0;
     for _ in 0..MAX_PAGES {
-        let page = timeout(PAGE_TIMEOUT, api.list(&params)).await;
-        let page = page.map_err(|_| ListError::Timeout)??;
+        let request = Request::new(api.resource_url()).list(&params);
+        let page = client.request(request.map_err(Error::BuildRequest)?);
+        let page = timeout(PAGE_TIMEOUT, page).await;
+        let page: ObjectList<Readable<K>> = page.map_err(|_| ReadError::Timeout)??;
         count += page.items.len();
         if count > MAX_LISTED {
-            return Err(ListError::Endless);
+            return Err(ReadError::Endless);
         }
         page.items.into_iter().for_each(&mut each);
         let next = page.metadata.continue_.filter(|token| !token.is_empty());
@@ -71,17 +77,17 @@ pub async fn list<K: Clone + Debug + DeserializeOwned>(
             return known_version(page.metadata.resource_version);
         }
         if next == params.continue_token {
-            return Err(ListError::SamePage);
+            return Err(ReadError::Endless);
         }
         params.continue_token = next;
     }
-    Err(ListError::Endless)
+    Err(ReadError::Endless)
 }
 
 /// The version that a watch continues from.
-pub(crate) fn known_version(version: Option<String>) -> Result<String, ListError> {
+pub(crate) fn known_version(version: Option<String>) -> Result<String, ReadError> {
     let known = version.filter(|version| !version.is_empty());
-    known.ok_or(ListError::NoVersion)
+    known.ok_or(ReadError::NoVersion)
 }
 
 /// Reads a value; the error names the field.

@@ -14,23 +14,21 @@
 //! client-go, except for a server that was not reached: it may have been restored from a backup,
 //! and then a watch from a later version than it has would stay silent.
 
-use std::fmt::Debug;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use futures::{Stream, TryStreamExt};
 use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::Status;
-use kube::{Api, Resource, ResourceExt};
+use kube::core::Request;
+use kube::{Api, Error, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api_failure::ApiFailure;
 use crate::backoff::Backoff;
-use crate::change::{Change, Listed, key_of};
+use crate::change::{Change, Listed};
 use crate::logging::with_causes;
-use crate::objects::{self, ListError, Readable, known_version};
-use crate::status_message::retry_after;
+use crate::objects::{self, ReadError, Readable, known_version};
 
 /// The longest wait before a broken watch is restarted (D-27), unless the API server asks for more.
 const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
@@ -51,8 +49,8 @@ pub trait ChangeHandler<V>: Send {
     /// A list is about to be requested; [`Change::Listed`] is its result.
     fn list_begins(&mut self) {}
 
-    /// A list has failed; with 404, if the API server does not serve the kind.
-    fn list_failed(&mut self, _no_such_kind: bool) {}
+    /// A list has failed, since the API server does not serve the kind.
+    fn no_such_kind(&mut self) {}
 
     fn handle(&mut self, change: Change<V>) -> impl Future<Output = ()> + Send;
 
@@ -68,12 +66,12 @@ pub trait ChangeHandler<V>: Send {
 /// Lists and watches for as long as it is polled. `prune` says what is kept of an object; `None`:
 /// it is of no interest.
 pub async fn reflect<K, V>(
-    api: Api<Readable<K>>,
+    api: Api<K>,
     selected: ListParams,
     prune: impl FnMut(K) -> Option<V>,
     handler: impl ChangeHandler<V>,
 ) where
-    K: Resource + Clone + Debug + DeserializeOwned,
+    K: Resource + Clone + DeserializeOwned,
 {
     let mut reflector = Reflector {
         api,
@@ -88,7 +86,7 @@ pub async fn reflect<K, V>(
 }
 
 struct Reflector<K, P, H> {
-    api: Api<Readable<K>>,
+    api: Api<K>,
     selected: ListParams,
     prune: P,
     handler: H,
@@ -100,52 +98,30 @@ struct Reflector<K, P, H> {
     backoff: Backoff,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum WatchError {
-    #[error("the watch ended as soon as it was open")]
-    VeryShort,
-    #[error(transparent)]
-    List(#[from] ListError),
-    #[error(transparent)]
-    Api(#[from] kube::Error),
-}
+impl ReadError {
+    fn is_missing_kind(&self) -> bool {
+        matches!(self, Self::Api(error) if ApiFailure::from(error) == ApiFailure::NotFound)
+    }
 
-impl WatchError {
-    fn status(&self) -> Option<&Status> {
+    /// The wait before a watch can go on where the last one ended, since the API server was there
+    /// all the time; `None` after any other error.
+    fn resumes_after(&self) -> Option<Duration> {
         match self {
-            Self::Api(kube::Error::Api(status))
-            | Self::List(ListError::Api(kube::Error::Api(status))) => Some(status),
+            Self::VeryShort => Some(Duration::ZERO),
+            Self::Api(error) => match ApiFailure::from(error) {
+                ApiFailure::Throttled(asked) => {
+                    Some(asked.unwrap_or(THROTTLED_WAIT).min(MAX_THROTTLED_WAIT))
+                }
+                _ => None,
+            },
             _ => None,
         }
-    }
-
-    fn failure(&self) -> Option<ApiFailure> {
-        self.status().map(ApiFailure::from)
-    }
-
-    fn is_throttled(&self) -> bool {
-        matches!(self.failure(), Some(ApiFailure::Throttled(_)))
-    }
-
-    /// The wait that the API server asks for.
-    fn requested_wait(&self) -> Duration {
-        let status = self.status();
-        match status.and_then(retry_after) {
-            Some(wait) => wait.min(MAX_THROTTLED_WAIT),
-            None if self.is_throttled() => THROTTLED_WAIT,
-            None => Duration::ZERO,
-        }
-    }
-
-    /// True if a watch can go on where the last one ended: the API server was there all the time.
-    fn can_resume(&self) -> bool {
-        self.is_throttled() || matches!(self, Self::VeryShort)
     }
 }
 
 impl<K, V, P, H> Reflector<K, P, H>
 where
-    K: Resource + Clone + Debug + DeserializeOwned,
+    K: Resource + Clone + DeserializeOwned,
     P: FnMut(K) -> Option<V>,
     H: ChangeHandler<V>,
 {
@@ -155,22 +131,21 @@ where
                 continue;
             };
             self.log(&error);
-            if self.version.is_none() {
-                let no_such_kind = error.failure() == Some(ApiFailure::NotFound);
-                self.handler.list_failed(no_such_kind);
+            if self.version.is_none() && error.is_missing_kind() {
+                self.handler.no_such_kind();
             }
             self.handler.handle(Change::Lost).await;
-            if !error.can_resume() {
+            let wait = error.resumes_after();
+            if wait.is_none() {
                 self.version = None;
             }
-            let wait = self.backoff.wait().max(error.requested_wait());
-            sleep(wait).await;
+            sleep(self.backoff.wait().max(wait.unwrap_or_default())).await;
         }
     }
 
     /// Follows one watch, after a list if it cannot go on without, until it ends or breaks or a
     /// re-list is requested.
-    async fn list_and_watch(&mut self) -> Result<(), WatchError> {
+    async fn list_and_watch(&mut self) -> Result<(), ReadError> {
         let version = match self.version.clone() {
             Some(version) => version,
             None => self.list().await?,
@@ -181,7 +156,10 @@ where
             timeout: Some(WATCH_TIMEOUT),
             ..WatchParams::default()
         };
-        let events = self.api.watch(&params, &version).await?;
+        let request = Request::new(self.api.resource_url()).watch(&params, &version);
+        let request = request.map_err(Error::BuildRequest)?;
+        let client = self.api.clone().into_client();
+        let events = client.request_events(request).await?;
         let opened = Instant::now();
         let end = self.follow(pin!(events), opened).await;
         // Without this, a list that works and a watch that does not would end in listing all the
@@ -193,7 +171,7 @@ where
     }
 
     /// Lists all pages; the version from which a watch goes on.
-    async fn list(&mut self) -> Result<String, WatchError> {
+    async fn list(&mut self) -> Result<String, ReadError> {
         self.handler.list_begins();
         let (api, selected) = (self.api.clone(), self.selected.clone());
         let mut listed = Listed::new();
@@ -205,7 +183,7 @@ where
 
     /// Adds an object of a list to those that are kept.
     fn keep(&mut self, object: Readable<K>, listed: &mut Listed<V>) {
-        let key = key_of(&object);
+        let key = object.key();
         if let Some(kept) = self.read(object).transpose() {
             let names = listed.entry(key.namespace).or_default();
             names.insert(key.name, kept.ok());
@@ -231,44 +209,49 @@ where
         &mut self,
         mut events: Pin<&mut impl Stream<Item = kube::Result<WatchEvent<Readable<K>>>>>,
         opened: Instant,
-    ) -> Result<(), WatchError> {
+    ) -> Result<(), ReadError> {
         let mut works = false;
         loop {
-            let event = tokio::select! {
+            let change = tokio::select! {
                 biased;
                 () = self.handler.relist_requested() => {
                     self.version = None;
                     self.handler.handle(Change::Ended).await;
                     return Ok(());
                 }
-                event = events.try_next() => event?,
-                () = sleep_until(opened + MIN_WATCH), if !works => {
-                    works = true;
-                    self.works().await;
-                    continue;
-                }
+                event = events.try_next() => match event? {
+                    Some(event) => Some(self.change(event)?),
+                    None if works => {
+                        self.handler.handle(Change::Ended).await;
+                        sleep_until(opened + MIN_WATCH).await;
+                        return Ok(());
+                    }
+                    None => return Err(ReadError::VeryShort),
+                },
+                () = sleep_until(opened + MIN_WATCH), if !works => None,
             };
-            match event {
-                Some(event) => self.apply(event, &mut works).await?,
-                None if works => {
-                    self.handler.handle(Change::Ended).await;
-                    sleep_until(opened + MIN_WATCH).await;
-                    return Ok(());
+            // Any event shows it, and so does time.
+            if !works {
+                works = true;
+                self.works().await;
+            }
+            if let Some((change, version)) = change {
+                if let Some(change) = change {
+                    self.handler.handle(change).await;
                 }
-                None => return Err(WatchError::VeryShort),
+                self.version = Some(version);
             }
         }
     }
 
-    /// Applies an event of a watch, which shows that the watch works.
-    async fn apply(
+    /// The change of an event, if it is one, and the version that it leads to.
+    fn change(
         &mut self,
         event: WatchEvent<Readable<K>>,
-        works: &mut bool,
-    ) -> Result<(), WatchError> {
+    ) -> Result<(Option<Change<V>>, String), ReadError> {
         let (change, version) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                let (key, version) = (key_of(&object), object.resource_version());
+                let (key, version) = (object.key(), object.version());
                 let change = self.read(object).map(|kept| match kept {
                     Some(value) => Change::Applied(key, value),
                     None => Change::Gone(key),
@@ -276,21 +259,13 @@ where
                 (change.ok(), version)
             }
             WatchEvent::Deleted(object) => {
-                let gone = Change::Gone(key_of(&object));
-                (Some(gone), object.resource_version())
+                let gone = Change::Gone(object.key());
+                (Some(gone), object.version())
             }
             WatchEvent::Bookmark(bookmark) => (None, Some(bookmark.metadata.resource_version)),
-            WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+            WatchEvent::Error(status) => return Err(Error::Api(status).into()),
         };
-        let version = known_version(version)?;
-        if !std::mem::replace(works, true) {
-            self.works().await;
-        }
-        if let Some(change) = change {
-            self.handler.handle(change).await;
-        }
-        self.version = Some(version);
-        Ok(())
+        Ok((change, known_version(version)?))
     }
 
     /// The watch works, and what has happened since the last one is here: the API server sends that
@@ -306,7 +281,7 @@ where
         self.handler.handle(Change::Watched).await;
     }
 
-    fn log(&mut self, error: &WatchError) {
+    fn log(&mut self, error: &ReadError) {
         if self.broken_since.is_some() {
             return;
         }

@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use chrono::{DateTime, SubsecRound, Utc};
@@ -91,7 +90,7 @@ pub(crate) fn router<S: Status>(
             page,
         )
     };
-    let json = async move || Json(json()).into_response();
+    let json = async move || Json(json());
     Router::new()
         .route("/", get(html.clone()))
         .route("/statusz", get(html))

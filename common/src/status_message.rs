@@ -4,36 +4,23 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use crate::text::shortened;
+
 /// More is cut off: an Event's message has room for 1024 bytes (the API server's limit), and other
 /// things stand there, too.
 const SHOWN: usize = 600;
 
 /// The words of an API server, or of a webhook that it asked. They are meant for people.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StatusMessage(String);
-
-impl StatusMessage {
-    pub fn of(status: &Status) -> Self {
-        let words = status
-            .message
-            .split(|letter: char| letter.is_whitespace() || letter.is_control());
-        let mut line = words
-            .filter(|word| !word.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ");
-        if line.len() > SHOWN {
-            line.truncate(line.floor_char_boundary(SHOWN));
-            line.push_str("...");
-        }
-        Self(if line.is_empty() {
-            format!("{} {}", status.code, status.reason)
-                .trim_end()
-                .to_owned()
-        } else {
-            line
-        })
+pub fn message(status: &Status) -> String {
+    let words = status
+        .message
+        .split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        let (code, reason) = (status.code, &status.reason);
+        return format!("{code} {reason}").trim_end().to_owned();
     }
+    shortened(words.join(" "), SHOWN)
 }
 
 /// The wait that an API server asks for.
@@ -47,7 +34,7 @@ mod tests {
     use super::*;
 
     fn said(message: &str) -> String {
-        StatusMessage::of(&Status::failure(message, "Forbidden").with_code(403)).to_string()
+        super::message(&Status::failure(message, "Forbidden").with_code(403))
     }
 
     #[test]

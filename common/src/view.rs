@@ -14,7 +14,6 @@
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,14 +24,12 @@ use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use self::state::WatchState;
+pub use crate::change::Key;
 use crate::change::{Change, Listed};
-pub use crate::change::{Key, key_of};
 use crate::followed::Followed;
-use crate::metrics::UnreadableObjects;
-use crate::objects::Readable;
+use crate::metrics::LabelledCounters;
 use crate::reflector::{ChangeHandler, reflect};
 
 /// Time that a view stays known while nothing is observed (D-27).
@@ -79,12 +76,12 @@ impl ViewState {
 }
 
 impl<V> View<V> {
-    pub fn new(resource: &'static str, unreadable: &UnreadableObjects) -> Arc<Self> {
+    pub fn new(resource: &'static str, unreadable: &LabelledCounters) -> Arc<Self> {
         Arc::new(Self {
             resource,
             objects: RwLock::default(),
             state: Followed::default(),
-            unreadable: unreadable.of(resource),
+            unreadable: unreadable.get_or_create(&[("resource", resource)]).clone(),
         })
     }
 
@@ -134,16 +131,11 @@ impl<V> View<V> {
         self.state.lock().listed_at()
     }
 
-    /// Requests a re-list each time that the watch goes on after an interruption without one, for
-    /// as long as it is polled.
-    pub async fn relist_after_interruptions(&self) {
-        let wanted = |state: &ViewState| {
-            state.relist == Relist::Done
-                && state.live_since().is_some()
-                && state.listed_at().is_none()
-        };
-        loop {
-            self.state.reaches(wanted).await;
+    /// Requests a re-list if the watch has gone on after an interruption without one.
+    pub fn relist_if_missed(&self) {
+        let state = *self.state.lock();
+        let is_missed = state.live_since().is_some() && state.watch.listed().is_none();
+        if is_missed && state.relist == Relist::Done {
             self.relist();
         }
     }
@@ -175,10 +167,9 @@ impl<V> View<V> {
     fn remove(&self, key: &Key) {
         let mut objects = self.objects.write();
         let names = objects.get_mut(&key.namespace);
-        let Some(names) = names.filter(|names| names.contains_key(&key.name)) else {
+        let Some(names) = names.map(Arc::make_mut) else {
             return;
         };
-        let names = Arc::make_mut(names);
         names.remove(&key.name);
         if names.is_empty() {
             objects.remove(&key.namespace);
@@ -210,25 +201,23 @@ impl<V> View<V> {
 }
 
 impl<V: Send + Sync + 'static> View<V> {
-    /// Keeps the view up to date until cancelled. The keys of objects that may have changed go to
+    /// Keeps the view up to date for as long as it is polled. The keys of objects that may have changed go to
     /// `changes`. An object that cannot be read is never stored: what was known of it stays, and
     /// it is logged and counted.
     pub async fn run<K>(
         self: Arc<Self>,
-        api: Api<Readable<K>>,
+        api: Api<K>,
         selected: ListParams,
         prune: impl FnMut(K) -> Option<V>,
         changes: Option<mpsc::Sender<Key>>,
-        cancelled: CancellationToken,
     ) where
-        K: Resource + Clone + Debug + DeserializeOwned,
+        K: Resource + Clone + DeserializeOwned,
     {
         let writer = ViewWriter {
             view: &self,
             changes,
         };
-        let reflect = reflect(api, selected, prune, writer);
-        cancelled.run_until_cancelled(reflect).await;
+        reflect(api, selected, prune, writer).await;
     }
 }
 
@@ -249,9 +238,11 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
         }
     }
 
-    fn list_failed(&mut self, no_such_kind: bool) {
+    fn no_such_kind(&mut self) {
         let watch = &mut self.view.state.lock().watch;
-        *watch = watch.after_failed_list(no_such_kind);
+        if *watch == WatchState::Unlisted {
+            *watch = WatchState::NoSuchKind;
+        }
     }
 
     async fn handle(&mut self, change: Change<V>) {
@@ -321,7 +312,7 @@ mod tests {
     use super::*;
 
     fn view() -> Arc<View<()>> {
-        View::new("secrets", &UnreadableObjects::default())
+        View::new("secrets", &LabelledCounters::default())
     }
 
     fn writer(view: &View<()>) -> ViewWriter<'_, ()> {
@@ -344,11 +335,10 @@ mod tests {
                     "listed" => writer.handle(Change::Listed(Listed::new())).await,
                     "watched" => writer.handle(Change::Watched).await,
                     "ended" => writer.handle(Change::Ended).await,
-                    "404" => writer.list_failed(true),
-                    "500" => writer.list_failed(false),
+                    "404" => writer.no_such_kind(),
                     "lost" => writer.handle(Change::Lost).await,
                     "relist" => view.relist(),
-                    "heal" => assert!(view.relist_after_interruptions().now_or_never().is_none()),
+                    "heal" => view.relist_if_missed(),
                     time => {
                         let seconds = time.trim_end_matches('s').parse().expect(line);
                         advance(Duration::from_secs(seconds)).await;
@@ -380,14 +370,9 @@ mod tests {
         writer.handle(Change::Applied(key("a", "one"), ())).await;
         let before = view.all_in("a");
         writer.handle(Change::Applied(key("b", "other"), ())).await;
-        assert!(
-            Arc::ptr_eq(&before, &view.all_in("a")),
-            "nothing has changed there"
-        );
+        assert!(Arc::ptr_eq(&before, &view.all_in("a")));
         writer.handle(Change::Applied(key("a", "two"), ())).await;
-        for (namespace, name) in [("a", "one"), ("a", "unknown"), ("b", "other")] {
-            writer.handle(Change::Gone(key(namespace, name))).await;
-        }
+        writer.handle(Change::Gone(key("a", "one"))).await;
         assert!(before.keys().eq(["one"]) && view.all_in("a").keys().eq(["two"]));
         // Neither of these can be read.
         let names = ["two", "three"].map(|name| (name.to_owned(), None));
@@ -414,8 +399,7 @@ mod tests {
     async fn a_kind_is_missing_only_before_the_first_list() {
         let story = "
             begin 404 lost       -> no kind
-            begin 500 lost       ->
-            begin 404 lost       -> no kind
+            begin lost           -> no kind
             begin listed         -> known, live since 0s, listed
             watched begin 404 1s -> known, live since 0s, listed";
         check(story).await;

@@ -86,7 +86,11 @@ pub async fn run_on(
     let seed = Arc::new(Seed::new(client.clone()));
     let known = Arc::clone(&seed);
     register_seed_known(registry, move || known.is_known());
-    seed.unreadable.register(registry);
+    registry.register(
+        "dwd_unreadable_objects",
+        "Objects that could not be read; what was known of them stays",
+        seed.unreadable.clone(),
+    );
     let suspend_detector = SuspendDetector::new(clock);
     let burst = NonZeroU32::new(args.kube_api_burst);
     let writer = Writer::new(
@@ -190,7 +194,7 @@ async fn work(
 ) {
     let seed = &*shared.seed;
     let (sender, changes) = mpsc::channel(CHANGES);
-    let mut watches = seed.watch(&shared.config.borrow(), Some(sender));
+    let mut watches = seed.watch(&shared.config.borrow(), sender);
     let manager = async {
         // No write rests on a probe that was sent before the views were filled.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
@@ -208,12 +212,10 @@ async fn work(
         // are woken now and by that.
         seed.clusters.relist();
     };
-    let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
     let follow = follow_config(&shared, file, configs, &mut watches);
     tokio::join!(
         manager,
         shutdown.run_until_cancelled(election),
-        shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(shared.suspend_detector.run())
     );

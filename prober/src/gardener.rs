@@ -7,7 +7,7 @@ use go_compat::duration::GoDuration;
 use go_compat::null::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{CustomResource, Resource};
-use prober_core::gardener::{GardenerShoot, LastOperation, OperationState, OperationType, Worker};
+use prober_core::gardener::{GardenerShoot, LastOperation, Worker};
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -35,9 +35,9 @@ pub struct ClusterSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct SeedRef {
-    #[serde(deserialize_with = "text_if_any")]
+    #[serde(deserialize_with = "if_readable")]
     pub name: Option<String>,
-    #[serde(deserialize_with = "text_if_any")]
+    #[serde(deserialize_with = "if_readable")]
     pub uid: Option<String>,
 }
 
@@ -60,11 +60,6 @@ fn embedded_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeedRef, 
 struct SeedObject {
     #[serde(deserialize_with = "if_readable")]
     metadata: SeedRef,
-}
-
-fn text_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let text: Option<String> = if_readable(deserializer)?;
-    Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// A `core.gardener.cloud/v1beta1` Shoot as it is embedded in a Cluster. A null is an absence
@@ -167,19 +162,9 @@ struct ObservedShoot {
     seed_name: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
     hibernated: bool,
-    last_operation: Option<OperationObject>,
+    last_operation: Option<LastOperation>,
     #[serde(rename = "advertisedAddresses", deserialize_with = "internal_domain")]
     internal_domain: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct OperationObject {
-    #[serde(rename = "type", deserialize_with = "null_as_default")]
-    kind: OperationType,
-    #[serde(deserialize_with = "null_as_default")]
-    state: OperationState,
-    last_update_time: Option<DateTime<Utc>>,
 }
 
 /// One that cannot be understood hides no other.
@@ -226,7 +211,7 @@ impl From<ShootObject> for GardenerShoot {
             spec_seed_name: spec.seed_name,
             status_seed_name: status.seed_name,
             is_hibernated: status.hibernated,
-            last_operation: status.last_operation.map(Into::into),
+            last_operation: status.last_operation,
             internal_domain: status.internal_domain,
         }
     }
@@ -242,16 +227,6 @@ impl From<WorkerSpec> for Worker {
             name: worker.name,
             node_conditions: conditions.map(Option::unwrap_or_default).collect(),
             hosts_control_plane: worker.control_plane.is_some(),
-        }
-    }
-}
-
-impl From<OperationObject> for LastOperation {
-    fn from(operation: OperationObject) -> Self {
-        Self {
-            kind: operation.kind,
-            state: operation.state,
-            last_update_time: operation.last_update_time,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use common::text::shortened;
 use prober_core::config::{Config, Dependent, DependentId};
 use prober_core::moment::Moment;
 use prober_core::refusal::Refusal;
@@ -55,7 +56,7 @@ impl Outcome {
                 Refusal::Denied { code: 403, said }
                 | Refusal::Status { said, .. }
                 | Refusal::Unavailable { code: 500, said },
-            ) => Self::Refused(cut(said)),
+            ) => Self::Refused(shortened(said, WORDS)),
             // What does not exist, the seed's view says.
             Err(_) => Self::Unanswered,
         }
@@ -82,14 +83,6 @@ impl Outcome {
     }
 }
 
-fn cut(mut words: String) -> String {
-    if words.len() > WORDS {
-        words.truncate(words.floor_char_boundary(WORDS));
-        words.push_str("...");
-    }
-    words
-}
-
 /// The rehearsals of one shoot.
 #[derive(Debug, Default)]
 pub(crate) struct Rehearsals {
@@ -110,19 +103,14 @@ struct Term {
 
 #[derive(Debug, Default)]
 struct Rehearsal {
-    plan: Plan,
+    /// `None` until the dependent's state is known.
+    plan: Option<Plan>,
     last: Option<Last>,
 }
 
-/// What a scale-down would do to a dependent now.
-#[derive(Debug, Default)]
-enum Plan {
-    #[default]
-    Nothing,
-    Patch(PlannedWrite),
-    /// It would fail before anything is sent.
-    Fail(Refusal),
-}
+/// The patch of a scale-down, if there is anything to scale, or why it would fail before anything is
+/// sent.
+type Plan = Result<Option<PlannedWrite>, Refusal>;
 
 #[derive(Debug)]
 struct Last {
@@ -133,43 +121,45 @@ struct Last {
     refused: Option<String>,
 }
 
-impl Plan {
-    /// Returns `None` while the state is unknown.
-    fn of(config: &Dependent, state: &DependentState) -> Option<Self> {
-        Some(match state {
-            DependentState::Unknown => return None,
-            DependentState::Present(base) => match scale_down(base, false) {
-                Some(write) => Self::Patch(PlannedWrite {
-                    base: Arc::clone(base),
-                    write,
-                }),
-                None => Self::Nothing,
-            },
-            DependentState::Absent | DependentState::Unscalable(Unscalable::NoSuchKind)
-                if config.optional =>
-            {
-                Self::Nothing
-            }
-            DependentState::Absent => Self::Fail(Refusal::NotFound),
-            DependentState::Unscalable(why) => Self::Fail(Refusal::Unscalable(*why)),
-        })
-    }
-
-    /// True if it is a patch of the very object that is seen.
-    fn is_for(&self, state: &DependentState) -> bool {
-        match (self, state) {
-            (Self::Patch(change), DependentState::Present(seen)) => Arc::ptr_eq(&change.base, seen),
-            _ => false,
+/// Returns `None` while the state is unknown.
+fn plan(config: &Dependent, state: &DependentState) -> Option<Plan> {
+    Some(match state {
+        DependentState::Unknown => return None,
+        DependentState::Present(base) => Ok(scale_down(base, false).map(|write| PlannedWrite {
+            base: Arc::clone(base),
+            write,
+        })),
+        DependentState::Absent | DependentState::Unscalable(Unscalable::NoSuchKind)
+            if config.optional =>
+        {
+            Ok(None)
         }
-    }
+        DependentState::Absent => Err(Refusal::NotFound),
+        DependentState::Unscalable(why) => Err(Refusal::Unscalable(*why)),
+    })
 }
 
 impl Rehearsal {
+    /// The patch, if there is one.
+    fn change(&self) -> Option<&PlannedWrite> {
+        self.plan.as_ref()?.as_ref().ok()?.as_ref()
+    }
+
+    /// Takes in the dependent's state. While it is unknown or the same, the last plan stands.
+    fn follow(&mut self, config: &Dependent, state: &DependentState) {
+        if let DependentState::Present(seen) = state
+            && self
+                .change()
+                .is_some_and(|change| Arc::ptr_eq(&change.base, seen))
+        {
+            return;
+        }
+        self.plan = plan(config, state).or(self.plan.take());
+    }
+
     /// Returns its patch, if there is one, and when that is to be rehearsed.
     fn next(&self, term: &Term) -> Option<(Moment, &PlannedWrite)> {
-        let Plan::Patch(change) = &self.plan else {
-            return None;
-        };
+        let change = self.change()?;
         let is_current =
             |last: &Last| last.at >= term.since && last.base.is_same_state(&change.base);
         let due = match &self.last {
@@ -181,10 +171,10 @@ impl Rehearsal {
     }
 
     fn refused(&self) -> Option<String> {
-        match &self.plan {
-            Plan::Nothing => None,
-            Plan::Fail(refusal) => Some(refusal.to_string()),
-            Plan::Patch(_) => self.last.as_ref()?.refused.clone(),
+        match self.plan.as_ref()? {
+            Ok(None) => None,
+            Ok(Some(_)) => self.last.as_ref()?.refused.clone(),
+            Err(refusal) => Some(refusal.to_string()),
         }
     }
 }
@@ -221,12 +211,7 @@ impl Rehearsals {
             .resize_with(config.dependents.len(), Rehearsal::default);
         let known = self.dependents.iter_mut().zip(&config.dependents);
         for ((known, config), state) in known.zip(states) {
-            // While its state is unknown or the same, the last plan stands.
-            if !known.plan.is_for(state)
-                && let Some(plan) = Plan::of(config, state)
-            {
-                known.plan = plan;
-            }
+            known.follow(config, state);
         }
     }
 

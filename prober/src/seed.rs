@@ -4,25 +4,23 @@
 pub mod cluster;
 mod confirm;
 pub mod dependent;
-mod namespace;
 pub mod secret;
 pub(crate) mod wakers;
 pub mod watches;
 
-use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
 
-use common::logging::with_causes;
-use common::metrics::UnreadableObjects;
+use common::metrics::LabelledCounters;
 use common::view::{Namespaced, View};
 use futures::future::join_all;
+use k8s_openapi::api::core::v1;
 use kube::Client;
+use kube::api::ListParams;
+use kube::core::PartialObjectMeta;
 use parking_lot::RwLock;
 use prober_core::config::{Config, ResourceRef};
 use prober_core::options::{GARDEN, Overrides, ResolvedOptions};
 use prober_core::replicas::DependentState;
-use tokio::time::timeout;
 
 pub use self::cluster::ClusterState;
 use self::dependent::DependentView;
@@ -32,6 +30,15 @@ pub use self::watches::SeedWatches;
 
 /// Objects in a page of a list: some 10 kB each, and a page is held twice while it is read.
 const PER_PAGE: u32 = 100;
+
+/// Only its annotations are read.
+type Namespace = PartialObjectMeta<v1::Namespace>;
+
+/// Selects the objects of this name in all namespaces.
+fn named(name: &str) -> ListParams {
+    let name = format!("metadata.name={name}");
+    ListParams::default().fields(&name).limit(PER_PAGE)
+}
 
 pub struct Seed {
     pub client: Client,
@@ -43,7 +50,7 @@ pub struct Seed {
     named: RwLock<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
-    pub(crate) unreadable: UnreadableObjects,
+    pub(crate) unreadable: LabelledCounters,
 }
 
 /// Objects that the config names.
@@ -57,7 +64,7 @@ struct Named {
 impl Seed {
     /// Knows nothing before [`Self::watch`].
     pub fn new(client: Client) -> Self {
-        let unreadable = UnreadableObjects::default();
+        let unreadable = LabelledCounters::default();
         Self {
             client,
             clusters: View::new("clusters", &unreadable),
@@ -78,12 +85,10 @@ impl Seed {
         futures::join!(
             self.clusters.live(),
             self.machines.live(),
-            self.namespaces.live()
+            self.namespaces.live(),
+            join_all(secrets.iter().map(|secrets| secrets.view.live())),
+            join_all(dependents.iter().map(|dependent| dependent.view.live()))
         );
-        if let Some(secrets) = secrets {
-            secrets.view.live().await;
-        }
-        join_all(dependents.iter().map(|dependent| dependent.view.live())).await;
     }
 
     /// Kind of objects not known at present, if any. Dependents are left out, since their kinds may
@@ -122,17 +127,9 @@ impl Seed {
         self.named.read().dependents.clone()
     }
 
-    /// Options of a shoot; `None` if the namespaces are not known (D-27).
-    pub fn options(&self, config: &Config, namespace: &str) -> Option<ResolvedOptions> {
-        self.resolve(config, Some(namespace))
-    }
-
-    /// Options of a shoot whose namespace sets nothing.
-    pub fn seed_options(&self, config: &Config) -> Option<ResolvedOptions> {
-        self.resolve(config, None)
-    }
-
-    fn resolve(&self, config: &Config, namespace: Option<&str>) -> Option<ResolvedOptions> {
+    /// Options of the shoot in a namespace, or of one whose namespace sets nothing; `None` if the
+    /// namespaces are not known (D-27).
+    pub fn options(&self, config: &Config, namespace: Option<&str>) -> Option<ResolvedOptions> {
         // What is read before it is known may be out of date when it is.
         if !self.namespaces.is_known() {
             return None;
@@ -160,16 +157,5 @@ impl Seed {
         let named = self.named.read();
         let mut dependents = named.dependents.iter();
         dependents.find(|view| view.resource == *resource).cloned()
-    }
-}
-
-/// Bounds a request in time; what went wrong is for people.
-async fn within<T, E: Error + 'static>(
-    limit: Duration,
-    request: impl Future<Output = Result<T, E>>,
-) -> Result<T, String> {
-    match timeout(limit, request).await {
-        Ok(answer) => answer.map_err(|error| with_causes(&error)),
-        Err(elapsed) => Err(elapsed.to_string()),
     }
 }

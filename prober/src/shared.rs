@@ -54,7 +54,10 @@ impl Shared {
             election,
             ..
         } = self;
-        let (options, resumed) = (seed.options(config, namespace), suspend_detector.resumed());
+        let (options, resumed) = (
+            seed.options(config, Some(namespace)),
+            suspend_detector.resumed(),
+        );
         let live = seed
             .clusters
             .live_since()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::api_failure::ApiFailure;
 use common::leader_election::Election;
 use common::logging::with_causes;
-use common::status_message::StatusMessage;
+use common::status_message;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
@@ -89,7 +89,7 @@ fn refusal(error: kube::Error) -> Refusal {
     let kube::Error::Api(status) = error else {
         return Refusal::NoAnswer(with_causes(&error));
     };
-    let (code, said) = (status.code, StatusMessage::of(&status).to_string());
+    let (code, said) = (status.code, status_message::message(&status));
     match ApiFailure::from(&*status) {
         ApiFailure::NotFound => Refusal::NotFound,
         ApiFailure::Conflict => Refusal::Conflict(DependentState::Unknown),

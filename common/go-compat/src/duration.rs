@@ -18,7 +18,7 @@ pub struct GoDuration(#[serde(deserialize_with = "deserialize")] pub Duration);
 
 /// Describes the expected text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a duration like \"30s\" or \"1h15m\", not negative (units: ns, us, ms, s, m, h)")]
+#[error("expected a duration like \"30s\" or \"1h15m\", not negative (units: ns, us, ms, s, m, h)")]
 pub struct GoDurationError;
 
 const SECOND: u128 = 1_000_000_000;
@@ -87,8 +87,7 @@ pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S:
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     // One error for all that is no duration, also for what is no text.
     let text = String::deserialize(deserializer).unwrap_or_default();
-    let expected = |error: GoDurationError| de::Error::custom(format!("expected {error}"));
-    let GoDuration(duration) = text.parse().map_err(expected)?;
+    let GoDuration(duration) = text.parse().map_err(de::Error::custom)?;
     Ok(duration)
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::duration::GoDuration;
+use crate::duration::{GoDuration, GoDurationError};
 
 /// Parses the values that Go's `strconv.ParseBool` accepts.
 pub fn boolean(text: &str) -> Result<bool, String> {
@@ -16,7 +16,6 @@ pub fn boolean(text: &str) -> Result<bool, String> {
 
 /// Parses a Go duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    text.parse()
-        .map(|GoDuration(duration)| duration)
-        .map_err(|error| format!("expected {error}"))
+    let read = text.parse().map(|GoDuration(duration)| duration);
+    read.map_err(|error: GoDurationError| error.to_string())
 }

@@ -58,51 +58,22 @@ fn refused(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn yaml_1_1_words_are_booleans() {
-    for word in ["y", "Yes", "on", "On", "ON", "true", "True", "TRUE"] {
-        holds(&format!("isOn: {word}"), r#""isOn":true"#);
-    }
-    for word in ["n", "No", "off", "Off", "OFF", "false", "False", "FALSE"] {
-        holds(&format!("isOn: {word}"), r#""isOn":false"#);
-    }
-    refused(
-        "isOn: 1",
-        &[r#"isOn: "1": invalid boolean at line 1, column 7"#],
-    );
-}
-
-#[test]
-fn an_octal_is_one_and_null_is_what_is_missing() {
-    holds("level: 010", r#""level":8,"#);
-    holds("level: 0x10", r#""level":16,"#);
-    for nothing in ["", "wait: null", "wait: ~", "wait:\nname:\nlist: null"] {
-        holds(
-            nothing,
-            r#"{"name":null,"isOn":null,"level":null,"share":null,"wait":"30s","list":null}"#,
-        );
-    }
-    // Of a key that is there twice the last one counts.
-    holds("level: a\nlevel: 2", r#""level":2,"#);
-}
-
-#[test]
-fn durations_are_in_gos_syntax() {
-    for (spelling, read) in [
-        ("1h15m30.5s", "4530.5s"),
-        (".5s", "500ms"),
-        ("10us", "10µs"),
-        ("\"0\"", "0s"),
+fn scalars_are_those_of_yaml_1_1() {
+    for (text, read) in [
+        ("isOn: Yes", r#""isOn":true"#),
+        ("isOn: off", r#""isOn":false"#),
+        ("level: 010", r#""level":8,"#),
+        ("level: 0x10", r#""level":16,"#),
+        ("wait: 1h15m30.5s", r#""wait":"4530.5s""#),
+        // Of a key that is there twice the last one counts.
+        ("level: a\nlevel: 2", r#""level":2,"#),
     ] {
-        holds(&format!("wait: {spelling}"), &format!(r#""wait":"{read}""#));
+        holds(text, read);
     }
-    for spelling in [
-        "30", "0", "1.5", "-5s", "\"30\"", "1 s", "1d", "yes", "[30s]",
-    ] {
-        let problem = format!(
-            "wait: {spelling:?}: expected a duration like \"30s\" or \"1h15m\", not negative \
-             (units: ns, us, ms, s, m, h) at line 2, column 7"
-        );
-        refused(&format!("\nwait: {spelling}"), &[&problem]);
+    for nothing in ["", "wait: ~", "wait:\nname:\nlist: null"] {
+        let defaults =
+            r#"{"name":null,"isOn":null,"level":null,"share":null,"wait":"30s","list":null}"#;
+        holds(nothing, defaults);
     }
 }
 
@@ -114,20 +85,13 @@ fn first_value_of_a_wrong_type_is_named_with_its_place() {
             r#"level: "1.5": invalid i32 at line 1, column 8"#,
         ),
         (
-            "level: 1.0",
-            r#"level: "1.0": invalid i32 at line 1, column 8"#,
+            "isOn: 1",
+            r#"isOn: "1": invalid boolean at line 1, column 7"#,
         ),
         (
-            "level: 2147483648",
-            r#"level: "2147483648": invalid i32 at line 1, column 8"#,
-        ),
-        (
-            "level: [1]",
-            r#"level: "[1]": expected string scalar at line 1, column 8"#,
-        ),
-        (
-            "share: 1e999",
-            r#"share: "1e999": invalid floating point at line 1, column 8"#,
+            "\nwait: 30",
+            "wait: \"30\": expected a duration like \"30s\" or \"1h15m\", not negative \
+             (units: ns, us, ms, s, m, h) at line 2, column 7",
         ),
         (
             "list:\n- a: 1\n- a: x # not a number\n",
@@ -154,7 +118,7 @@ fn first_value_of_a_wrong_type_is_named_with_its_place() {
 
 #[test]
 fn what_only_go_reads_is_refused() {
-    for spelling in ["7", "yes", "off", "1.5", "010"] {
+    for spelling in ["7", "yes"] {
         let problem = format!("name: {spelling:?}: value requires quoting at line 1, column 7");
         refused(&format!("name: {spelling}"), &[&problem]);
         holds(
@@ -206,37 +170,12 @@ fn unknown_keys_are_ignored_with_a_warning() {
 
 #[test]
 fn what_is_no_yaml_is_refused_with_its_place() {
-    for text in [
-        "x:\n\t- 1\n\t- 2",
-        "y:\n\tx: 1",
-        "x:\n  a: 1\n\tb: 2",
-        "x: [",
-        "x: 'a",
-        "x: *nowhere",
-        "x: 1\n y: 2",
-        "1: a",
-        "[a]: 1",
-        "just words",
-    ] {
+    for text in ["y:\n\tx: 1", "x: [", "x: *nowhere", "just words"] {
         let problems = read(text).expect_err(text);
         assert!(
             problems.len() == 1 && problems[0].contains(" at line "),
             "{problems:?}"
         );
-    }
-}
-
-#[test]
-fn an_alias_bomb_is_refused_quickly() {
-    let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
-    for level in 1..12 {
-        let items = vec![format!("*a{}", level - 1); 10].join(",");
-        bomb += &format!("a{level}: &a{level} [{items}]\n");
-    }
-    let deep = format!("x: {}{}", "[".repeat(5000), "]".repeat(5000));
-    let many: String = (0..300_000).map(|n| format!("k{n}: 1\n")).collect();
-    for text in [bomb, deep, many] {
-        read(&text).expect_err("too much");
     }
 }
 

@@ -98,32 +98,33 @@ impl Election {
     }
 
     pub fn status(&self) -> RoleStatus {
-        let (identity, lease) = match self {
+        match self {
             Self::Candidate {
                 identity, lease, ..
-            } => (identity, lease.lock()),
-            Self::Alone => return RoleStatus::default(),
-            Self::DryRun => {
-                return RoleStatus {
-                    role: RoleName::DryRun,
-                    ..RoleStatus::default()
-                };
+            } => {
+                let lease = lease.lock();
+                let is_leading = lease.leads();
+                RoleStatus {
+                    role: if is_leading {
+                        RoleName::Leading
+                    } else {
+                        RoleName::Waiting
+                    },
+                    identity: Some(identity.to_string()),
+                    leader: Some(lease.holder().to_owned()).filter(|leader| !leader.is_empty()),
+                }
             }
-        };
-        RoleStatus {
-            role: if lease.leads() {
-                RoleName::Leading
-            } else {
-                RoleName::Waiting
+            Self::Alone => RoleStatus::default(),
+            Self::DryRun => RoleStatus {
+                role: RoleName::DryRun,
+                ..RoleStatus::default()
             },
-            identity: Some(identity.to_string()),
-            leader: Some(lease.holder().to_owned()).filter(|leader| !leader.is_empty()),
         }
     }
 }
 
 /// Waits until this process does not lead.
-async fn lost(lease: &Followed<ObservedLease>) {
+pub(super) async fn lost(lease: &Followed<ObservedLease>) {
     loop {
         let changed = lease.changed();
         let until = lease.lock().leads_until;

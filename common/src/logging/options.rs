@@ -81,10 +81,6 @@ mod tests {
         for (words, ignored) in [
             ("", ""),
             (
-                "--zap-encoder=CONSOLE --zap-devel",
-                "--zap-encoder --zap-devel",
-            ),
-            (
                 "--zap-encoder=json --zap-encoder=console --zap-devel=false",
                 "--zap-encoder --zap-devel",
             ),

@@ -13,27 +13,30 @@ struct Computed<C> {
     compute: C,
 }
 
-/// A gauge of what `value` returns, at once and from memory; not shown while it is `None`.
-pub fn register_computed(
+/// A metric of what `compute` returns, at once and from memory.
+pub(crate) fn register_computed<M: EncodeMetric + 'static>(
     registry: &mut Registry,
     name: &'static str,
     help: &'static str,
-    value: impl Fn() -> Option<u64> + Send + Sync + 'static,
-) {
-    register_metric(registry, name, help, move || value().map(ConstGauge::new));
-}
-
-pub(super) fn register_metric<M: EncodeMetric + 'static>(
-    registry: &mut Registry,
-    name: &'static str,
-    help: &'static str,
-    compute: impl Fn() -> Option<M> + Send + Sync + 'static,
+    compute: impl Fn() -> M + Send + Sync + 'static,
 ) {
     registry.register_collector(Box::new(Computed {
         name,
         help,
         compute,
     }));
+}
+
+/// A gauge that is 1 while something holds, else 0.
+pub(crate) fn register_condition(
+    registry: &mut Registry,
+    name: &'static str,
+    help: &'static str,
+    holds: impl Fn() -> bool + Send + Sync + 'static,
+) {
+    register_computed(registry, name, help, move || {
+        ConstGauge::new(u64::from(holds()))
+    });
 }
 
 /// `dwd_seed_known`: whether what an agent works by is known. An agent that is blind does nothing,
@@ -44,9 +47,7 @@ pub fn register_seed_known(
     is_known: impl Fn() -> bool + Send + Sync + 'static,
 ) {
     let help = "Whether all is known of the seed that this process works by (1) or not (0).";
-    register_computed(registry, "dwd_seed_known", help, move || {
-        Some(is_known().into())
-    });
+    register_condition(registry, "dwd_seed_known", help, is_known);
 }
 
 impl<C> fmt::Debug for Computed<C> {
@@ -55,11 +56,9 @@ impl<C> fmt::Debug for Computed<C> {
     }
 }
 
-impl<M: EncodeMetric, C: Fn() -> Option<M> + Send + Sync + 'static> Collector for Computed<C> {
+impl<M: EncodeMetric, C: Fn() -> M + Send + Sync + 'static> Collector for Computed<C> {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let Some(metric) = (self.compute)() else {
-            return Ok(());
-        };
+        let metric = (self.compute)();
         let kind = metric.metric_type();
         metric.encode(encoder.encode_descriptor(self.name, self.help, None, kind)?)
     }

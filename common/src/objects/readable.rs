@@ -1,14 +1,13 @@
 //! An object that may be unreadable.
 
-use std::borrow::Cow;
-
+use common_core::change::Key;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::read;
+use super::{metadata, read};
 
 /// An object of a list or a watch, or why it cannot be read.
 ///
@@ -17,77 +16,44 @@ use super::read;
 #[derive(Clone, Debug)]
 pub struct Readable<K>(pub Result<K, UnreadableObject>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct UnreadableObject {
-    /// Name, namespace and version alone.
+    #[serde(deserialize_with = "metadata")]
     pub(crate) metadata: ObjectMeta,
+    #[serde(skip)]
     pub(crate) error: String,
 }
 
-/// The part of an object that tells it from others, whatever else it holds.
-#[derive(Deserialize)]
-struct NamedObject {
-    metadata: NameMetadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NameMetadata {
-    name: String,
-    namespace: Option<String>,
-    resource_version: Option<String>,
-}
-
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Readable<K> {
-    /// Fails for what has not even a name.
+    /// Fails for what has no metadata: nobody could tell which object it is.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
         let error = match read(json) {
             Ok(object) => return Ok(Self(Ok(object))),
             Err(error) => error,
         };
-        let NamedObject { metadata } = serde_json::from_str(json).map_err(D::Error::custom)?;
-        let metadata = ObjectMeta {
-            name: Some(metadata.name),
-            namespace: metadata.namespace,
-            resource_version: metadata.resource_version,
-            ..ObjectMeta::default()
-        };
-        Ok(Self(Err(UnreadableObject { metadata, error })))
+        let object: UnreadableObject = serde_json::from_str(json).map_err(D::Error::custom)?;
+        Ok(Self(Err(UnreadableObject { error, ..object })))
     }
 }
 
-impl<K: Resource> Resource for Readable<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::kind(kind)
-    }
-
-    fn group(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::group(kind)
-    }
-
-    fn version(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::version(kind)
-    }
-
-    fn plural(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::plural(kind)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
+impl<K: Resource> Readable<K> {
+    fn metadata(&self) -> &ObjectMeta {
         let Self(object) = self;
         object
             .as_ref()
             .map_or_else(|error| &error.metadata, K::meta)
     }
 
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        let Self(object) = self;
-        object
-            .as_mut()
-            .map_or_else(|error| &mut error.metadata, K::meta_mut)
+    pub(crate) fn key(&self) -> Key {
+        let metadata = self.metadata();
+        Key {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn version(&self) -> Option<String> {
+        self.metadata().resource_version.clone()
     }
 }

@@ -101,16 +101,6 @@ impl WatchState {
         }
     }
 
-    /// A list failed; with 404, if there is no such kind.
-    #[must_use]
-    pub(super) fn after_failed_list(self, no_such_kind: bool) -> Self {
-        match self {
-            Unlisted | NoSuchKind if no_such_kind => NoSuchKind,
-            NoSuchKind => Unlisted,
-            other => other,
-        }
-    }
-
     /// A list or the watch failed.
     #[must_use]
     pub(super) fn after_failure(self, now: Instant) -> Self {

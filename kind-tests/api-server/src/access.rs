@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::requests::Record;
 use crate::resource::full_name;
@@ -47,8 +47,7 @@ impl User {
         }
     }
 
-    /// Someone who may do what the rules say, and what every authenticated user may: versions,
-    /// health, self reviews.
+    /// Someone who may do what the rules say, and ask for the version, as everybody may.
     pub fn limited(name: &str, rules: Vec<Rule>) -> Self {
         Self {
             name: name.to_owned(),
@@ -56,14 +55,10 @@ impl User {
         }
     }
 
-    fn may(&self, wanted: &Record) -> bool {
-        let allowed = |rules: &Vec<Rule>| rules.iter().any(|rule| rule.allows(wanted));
-        self.rules.as_ref().is_none_or(allowed)
-    }
-
     /// Refuses what the rules do not allow.
     pub(crate) fn check(&self, wanted: &Record) -> Result<(), ApiError> {
-        if self.may(wanted) {
+        let allowed = |rules: &Vec<Rule>| rules.iter().any(|rule| rule.allows(wanted));
+        if self.rules.as_ref().is_none_or(allowed) {
             return Ok(());
         }
         let Record { verb, name, .. } = wanted;
@@ -166,22 +161,4 @@ impl Tokens {
         let token = header.strip_prefix("Bearer ")?.trim();
         self.users.lock().get(token).cloned()
     }
-}
-
-/// Answers a SelfSubjectAccessReview.
-pub(crate) fn review(user: &User, mut review: Value) -> Value {
-    let attribute = |key: &str| {
-        let attribute = review["spec"]["resourceAttributes"][key].as_str();
-        attribute.unwrap_or_default().to_owned()
-    };
-    let [group, resource, subresource] = ["group", "resource", "subresource"].map(attribute);
-    let wanted = Record {
-        verb: attribute("verb"),
-        resource: full_name(&group, &resource, &subresource),
-        namespace: attribute("namespace"),
-        name: attribute("name"),
-        ..Record::default()
-    };
-    review["status"] = json!({"allowed": user.may(&wanted)});
-    review
 }

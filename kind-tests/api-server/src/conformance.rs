@@ -35,7 +35,7 @@ pub trait TestedServer {
 
 /// The custom resource that the server is to have, with any spec and status.
 pub fn widgets() -> Resource {
-    Resource::custom("example.org/v1", "widgets", "Widget").with_status()
+    Resource::custom("example.org/v1", "widgets", "Widget")
 }
 
 /// What `$name`s stand for.

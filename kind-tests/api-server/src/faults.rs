@@ -12,13 +12,8 @@ use crate::requests::Record;
 /// What happens to a request.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// An error in the API's form, with Retry-After in seconds if given; nothing is applied.
-    Status {
-        /// HTTP status.
-        code: u16,
-        /// Seconds of the Retry-After header and of `retryAfterSeconds`.
-        retry_after: Option<u32>,
-    },
+    /// An error with this HTTP status in the API's form; nothing is applied.
+    Status(u16),
     /// Any answer; nothing is applied.
     Answer {
         /// HTTP status.
@@ -65,12 +60,9 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// An API error without Retry-After.
+    /// An API error.
     pub fn status(code: u16) -> Self {
-        Self::Status {
-            code,
-            retry_after: None,
-        }
+        Self::Status(code)
     }
 
     /// 429 with Retry-After in seconds, as API priority and fairness answers.

@@ -8,15 +8,13 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 
 use crate::{
-    access::review,
     faults::Fault,
-    objects::{self, read_json},
-    pods,
+    objects, pods,
     reply::{self, Closed, JSON, Reply, accepts_protobuf},
     requests::Record,
     route::{ApiTarget, IncomingRequest},
     shared::ServerState,
-    status::{self, ApiError, nowhere, of_code},
+    status::{ApiError, nowhere, of_code},
 };
 
 /// Neither JSON nor protobuf.
@@ -39,9 +37,8 @@ pub(crate) async fn answer<B: Body<Data = Bytes>>(
     shared.until_not_silent().await;
     let fault = shared.faults.meet(&request.record);
     let reply = with_fault(shared, &request, body, fault).await?;
-    let length = reply.body().size_hint().exact().unwrap_or_default();
     let (number, code) = (request.record.number, reply.status().as_u16());
-    shared.requests.answered(number, code, length);
+    shared.requests.answered(number, code);
     Ok(reply)
 }
 
@@ -57,10 +54,8 @@ async fn with_fault(
         Some(Fault::CloseBefore) => return Err(Closed),
         Some(Fault::Delay(time)) => tokio::time::sleep(*time).await,
         Some(Fault::Hold(token)) => token.cancelled().await,
-        Some(Fault::Status { code, retry_after }) => {
-            let mut error = of_code(*code, "scripted fault");
-            error.details = retry_after.map(status::retry_after);
-            return Ok(reply::error(&error, in_protobuf));
+        Some(Fault::Status(code)) => {
+            return Ok(reply::error(&of_code(*code, "scripted fault"), in_protobuf));
         }
         Some(Fault::Answer {
             code,
@@ -118,10 +113,6 @@ async fn authorised(
             _ => reply::no_page(),
         });
     };
-    if target.resource.plural == "selfsubjectaccessreviews" {
-        let asked = read_json(&request.headers, JSON, &body)?;
-        return Ok(reply::json(201, &review(user, asked)));
-    }
     user.check(&narrowed(request, target)?)?;
     match target.subresource.as_str() {
         _ if !target.is_served => {

@@ -36,10 +36,11 @@
 //! | [`MemoryApi::computed`], [`protobuf`] | lists computed when they are asked for, for large fleets |
 //!
 //! It answers what a kube-apiserver would on the same paths: lists (selectors, pages from one
-//! moment), watches (bookmarks, 410), merge patches with conflicts, self
-//! access reviews, and what it passes on to pods. It knows no admission or
-//! validation, no controllers, no strategic or server-side-apply patches, dry runs of
-//! patches alone, and updates of Leases alone. Namespaces need not exist before their objects, and pods have no grace.
+//! moment), watches from a version on (bookmarks, 410), merge patches with conflicts, and what it
+//! passes on to pods. It knows no admission, defaults or validation, no status of its own path, no
+//! generations, no controllers, no strategic or server-side-apply patches, dry runs of patches
+//! alone, and updates of Leases alone. Namespaces need not exist before their objects, and pods have
+//! no grace.
 
 mod access;
 mod authority;

@@ -15,7 +15,7 @@ pub(crate) struct StoredObject {
     pub value: Value,
     /// As JSON, without apiVersion and kind.
     untyped: OnceLock<Bytes>,
-    protobuf: OnceLock<Option<Bytes>>,
+    protobuf: OnceLock<Bytes>,
 }
 
 impl StoredObject {
@@ -58,10 +58,10 @@ impl StoredObject {
         }
     }
 
-    /// The message of the object, without envelope, for the kinds that have one here.
-    pub fn protobuf(&self) -> Option<&Bytes> {
+    /// The message of the object, without envelope; of a kind that has one here.
+    pub fn protobuf(&self) -> &Bytes {
         let encode = || protobuf::encode_object(&self.resource, &self.value);
-        self.protobuf.get_or_init(encode).as_ref()
+        self.protobuf.get_or_init(encode)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header};
 use kube_core::Status;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     object::{merge, metadata},
@@ -34,10 +34,11 @@ pub(crate) fn serve(
         return Err(nowhere());
     }
     let read = |media_type| read_json(&request.headers, media_type, body);
-    let (client, in_protobuf) = (Some(&request.record), accepts_protobuf(&request.headers));
+    let client = Some(&request.record);
     let (code, object) = match verb {
         "list" => {
             let query = request.query.list(target)?;
+            let in_protobuf = accepts_protobuf(&request.headers);
             return Ok(match shared.computed.page(resource, &query) {
                 Some(page) => reply::messages(resource, &page),
                 None => reply::list(resource, store.page(resource, &query)?, in_protobuf),
@@ -54,7 +55,7 @@ pub(crate) fn serve(
             (201, created)
         }
         "update" if resource.kind == "Lease" => {
-            let mut sent = read(JSON)?;
+            let sent = read(JSON)?;
             if store.get_object(resource, namespace, name).is_ok() {
                 let replace = |object: &mut Value| *object = sent;
                 (
@@ -67,7 +68,6 @@ pub(crate) fn serve(
                 if !uid.is_empty() {
                     return Err(conflict(resource, name, &other_uid(uid, "")));
                 }
-                merge(&mut sent, &json!({"metadata": {"resourceVersion": null}}));
                 (201, store.create_in(resource, namespace, sent, client)?)
             }
         }
@@ -97,7 +97,7 @@ pub(crate) fn serve(
             return Err(of_code(405, why));
         }
     };
-    Ok(reply::object(code, &object, in_protobuf))
+    Ok(reply::object(code, &object))
 }
 
 /// A body of this media type as JSON; an empty one is null.

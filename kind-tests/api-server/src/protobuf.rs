@@ -31,13 +31,8 @@ pub(crate) fn speaks(resource: &Resource) -> bool {
 }
 
 /// The message of one object, without envelope.
-pub(crate) fn encode_object(resource: &Resource, value: &Value) -> Option<Bytes> {
-    speaks(resource).then(|| messages::encode(&resource.kind, value).into())
-}
-
-/// A whole response body with the message of one object.
-pub(crate) fn object_body(resource: &Resource, message: &[u8]) -> Bytes {
-    envelope(&resource.api_version(), &resource.kind, message).into()
+pub(crate) fn encode_object(resource: &Resource, value: &Value) -> Bytes {
+    messages::encode(&resource.kind, value).into()
 }
 
 /// A whole response body with a list of messages.

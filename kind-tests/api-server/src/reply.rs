@@ -31,7 +31,7 @@ pub(crate) type Reply = Response<Wire>;
 #[error("the connection is closed on purpose")]
 pub struct Closed;
 
-/// Whether a client takes protobuf, which it is answered in then, where a kind has that form.
+/// Whether a client takes protobuf, in which it is then answered a list of a kind that has that form.
 pub(crate) fn accepts_protobuf(headers: &HeaderMap) -> bool {
     let accept = headers
         .get(header::ACCEPT)
@@ -78,33 +78,18 @@ pub(crate) fn pieces(
 }
 
 pub(crate) fn error(error: &ApiError, in_protobuf: bool) -> Reply {
-    let mut reply = match in_protobuf {
+    match in_protobuf {
         true => whole(
             error.code,
             protobuf::MEDIA_TYPE,
             protobuf::status_body(error),
         ),
         false => json(error.code, &status::body(error)),
-    };
-    let seconds = error
-        .details
-        .as_ref()
-        .map_or(0, |it| it.retry_after_seconds);
-    if seconds > 0 {
-        let headers = reply.headers_mut();
-        headers.insert(header::RETRY_AFTER, seconds.into());
     }
-    reply
 }
 
-pub(crate) fn object(code: u16, object: &StoredObject, in_protobuf: bool) -> Reply {
-    match object.protobuf() {
-        Some(message) if in_protobuf => {
-            let body = protobuf::object_body(&object.resource, message);
-            whole(code, protobuf::MEDIA_TYPE, body)
-        }
-        _ => whole(code, JSON, object.json()),
-    }
+pub(crate) fn object(code: u16, object: &StoredObject) -> Reply {
+    whole(code, JSON, object.json())
 }
 
 pub(crate) fn list(
@@ -113,8 +98,7 @@ pub(crate) fn list(
     in_protobuf: bool,
 ) -> Reply {
     if in_protobuf && protobuf::speaks(resource) {
-        let message = |object: Arc<StoredObject>| object.protobuf().cloned().unwrap_or_default();
-        return messages(resource, &page.map(message));
+        return messages(resource, &page.map(|object| object.protobuf().clone()));
     }
     let mut metadata = json!({"resourceVersion": page.revision.to_string()});
     if let Some((token, left)) = &page.rest {

@@ -37,9 +37,7 @@ pub struct Record {
 impl Record {
     /// Whether it would change something.
     pub fn is_write(&self) -> bool {
-        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete")
-            && !self.resource.starts_with("selfsubjectaccessreviews")
-            && !self.is_dry_run()
+        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete") && !self.is_dry_run()
     }
 
     /// Whether it is answered as if it were made, and changes nothing.
@@ -48,7 +46,7 @@ impl Record {
     }
 }
 
-/// All requests to one server: counters over its life and the newest ones in full.
+/// All requests to one server: their number over its life, and the newest ones in full.
 #[derive(Debug)]
 pub struct Requests {
     log: watch::Sender<Log>,
@@ -59,8 +57,6 @@ pub struct Requests {
 struct Log {
     records: VecDeque<Record>,
     total: u64,
-    writes: u64,
-    bytes: u64,
 }
 
 impl Requests {
@@ -74,16 +70,6 @@ impl Requests {
     /// How many requests came so far.
     pub fn total(&self) -> u64 {
         self.log.borrow().total
-    }
-
-    /// How many of them would change something.
-    pub fn writes(&self) -> u64 {
-        self.log.borrow().writes
-    }
-
-    /// How many bytes the bodies of their answers had, those of watches aside.
-    pub fn bytes(&self) -> u64 {
-        self.log.borrow().bytes
     }
 
     /// The newest requests, oldest first.
@@ -100,7 +86,7 @@ impl Requests {
             .count()
     }
 
-    /// Forgets the kept requests; the counters and numbers go on.
+    /// Forgets the kept requests; the numbers go on.
     pub fn clear(&self) {
         self.log.send_modify(|log| log.records.clear());
     }
@@ -127,7 +113,6 @@ impl Requests {
         self.log.send_modify(|log| {
             record.number = log.total;
             log.total += 1;
-            log.writes += u64::from(record.is_write());
             if log.records.len() == self.kept {
                 log.records.pop_front();
             }
@@ -136,9 +121,8 @@ impl Requests {
     }
 
     /// Logs an answer.
-    pub(crate) fn answered(&self, number: u64, status: u16, bytes: u64) {
+    pub(crate) fn answered(&self, number: u64, status: u16) {
         self.log.send_modify(|log| {
-            log.bytes += bytes;
             let mut newest = log.records.iter_mut().rev();
             if let Some(record) = newest.find(|record| record.number == number) {
                 record.status = Some(status);

@@ -14,12 +14,7 @@ pub struct Resource {
     pub kind: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Whether clients write `status` through a path of its own, which is not offered here: only
-    /// the test sets it.
-    pub status: bool,
-    /// Whether it has `spec.replicas`, which are 1 where an object says none.
-    pub replicas: bool,
-    /// Whether it is a custom resource: no protobuf, no defaults.
+    /// Whether it is a custom resource, whose objects have their type in lists, too.
     pub custom: bool,
 }
 
@@ -42,8 +37,6 @@ impl Resource {
             plural: plural.to_owned(),
             kind: kind.to_owned(),
             namespaced: true,
-            status: false,
-            replicas: false,
             custom: false,
         }
     }
@@ -61,18 +54,6 @@ impl Resource {
     pub fn cluster_wide(mut self) -> Self {
         self.namespaced = false;
         self
-    }
-
-    /// With a status subresource.
-    #[must_use]
-    pub fn with_status(mut self) -> Self {
-        self.status = true;
-        self
-    }
-
-    /// Whether `metadata.generation` counts changes.
-    pub(crate) fn has_generation(&self) -> bool {
-        self.custom || self.replicas
     }
 
     /// `v1` or `GROUP/VERSION`.
@@ -99,25 +80,21 @@ impl Resource {
         let read = |line: &str| {
             let mut words = line.split(' ');
             let mut word = || words.next().expect("a word");
-            let mut resource = Self::new(word(), word(), word());
-            for word in words {
-                match word {
-                    "cluster-wide" => resource.namespaced = false,
-                    "status" => resource.status = true,
-                    _ => resource.replicas = true,
-                }
+            let resource = Self::new(word(), word(), word());
+            match words.next() {
+                Some(_) => resource.cluster_wide(),
+                None => resource,
             }
-            resource
         };
         BUILT_IN.trim().lines().map(read).collect()
     }
 }
 
 const BUILT_IN: &str = "
-v1 nodes Node cluster-wide status
-v1 namespaces Namespace cluster-wide status
-v1 pods Pod status
-v1 services Service status
+v1 nodes Node cluster-wide
+v1 namespaces Namespace cluster-wide
+v1 pods Pod
+v1 services Service
 v1 secrets Secret
 v1 configmaps ConfigMap
 v1 serviceaccounts ServiceAccount
@@ -125,8 +102,7 @@ v1 events Event
 events.k8s.io/v1 events Event
 coordination.k8s.io/v1 leases Lease
 discovery.k8s.io/v1 endpointslices EndpointSlice
-authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview cluster-wide
-apps/v1 deployments Deployment status replicas
-apps/v1 statefulsets StatefulSet status replicas
-apps/v1 replicasets ReplicaSet status replicas
+apps/v1 deployments Deployment
+apps/v1 statefulsets StatefulSet
+apps/v1 replicasets ReplicaSet
 ";

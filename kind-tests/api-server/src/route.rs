@@ -142,7 +142,6 @@ impl Query {
             },
             limit: self.get("limit").parse().unwrap_or_default(),
             token: self.get("continue").to_owned(),
-            resource_version: self.get("resourceVersion").to_owned(),
         })
     }
 }

@@ -104,7 +104,7 @@ impl MemoryApi {
     /// # Errors
     /// Where nobody listens.
     pub fn dial(&self) -> io::Result<DuplexStream> {
-        if *self.shared.network.borrow() == Network::Refused {
+        if *self.shared.network.lock() == Network::Refused {
             return Err(ErrorKind::ConnectionRefused.into());
         }
         let (client, server) = duplex(PIPE);
@@ -165,7 +165,7 @@ impl MemoryApi {
 
     /// Changes the way to the server.
     pub fn set_network(&self, network: Network) {
-        self.shared.network.send_replace(network);
+        *self.shared.network.lock() = network;
         self.shared.network_changes.increase();
         if network == Network::Refused {
             self.cut_connections();
@@ -203,10 +203,10 @@ async fn listen(
     stop: CancellationToken,
 ) {
     let mut listener = Some(listener);
-    let mut network = shared.network.subscribe();
     let mut connections = JoinSet::new();
     loop {
-        let is_refused = *network.borrow_and_update() == Network::Refused;
+        let seen = shared.network_changes.get();
+        let is_refused = *shared.network.lock() == Network::Refused;
         if is_refused {
             listener = None;
         } else if listener.is_none() {
@@ -223,7 +223,7 @@ async fn listen(
         };
         tokio::select! {
             () = stop.cancelled() => break,
-            changed = network.changed() => if changed.is_err() { break },
+            () = shared.network_changes.changed(seen) => {}
             Some(_) = connections.join_next() => {}
             accepted = accepted => if let Some((stream, _)) = accepted {
                 stream.set_nodelay(true).ok();

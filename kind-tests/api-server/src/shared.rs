@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::authority::Serving;
@@ -76,7 +75,7 @@ pub(crate) struct ServerState {
     pub faults: Faults,
     pub requests: Requests,
     pub options: Options,
-    pub network: watch::Sender<Network>,
+    pub network: Mutex<Network>,
     /// Counts its changes.
     pub network_changes: Counter,
     pub connections: Mutex<ConnectionCounts>,
@@ -94,7 +93,7 @@ impl ServerState {
             faults: Faults::default(),
             requests: Requests::new(options.requests_kept),
             options,
-            network: watch::Sender::new(Network::Up),
+            network: Mutex::new(Network::Up),
             network_changes: Counter::default(),
             connections: Mutex::default(),
             cut: Mutex::default(),
@@ -111,7 +110,7 @@ impl ServerState {
     pub async fn until_not_silent(&self) {
         loop {
             let seen = self.network_changes.get();
-            if *self.network.borrow() != Network::Silent {
+            if *self.network.lock() != Network::Silent {
                 return;
             }
             self.network_changes.changed(seen).await;

@@ -33,19 +33,9 @@ pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
         name,
         group,
         kind,
-        ..retry_after(0)
-    }
-}
-
-/// Asks the client to retry after some seconds.
-pub(crate) fn retry_after(retry_after_seconds: u32) -> StatusDetails {
-    StatusDetails {
-        name: String::new(),
-        group: String::new(),
-        kind: String::new(),
         uid: String::new(),
         causes: Vec::new(),
-        retry_after_seconds,
+        retry_after_seconds: 0,
     }
 }
 

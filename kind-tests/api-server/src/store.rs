@@ -100,13 +100,8 @@ impl Store {
         }
     }
 
-    /// Adds a resource.
-    pub fn register(&self, resource: Resource) {
-        self.lock().tables.insert(Arc::new(resource), Table::new());
-    }
-
     /// All resources.
-    pub fn resources(&self) -> Vec<Arc<Resource>> {
+    pub(crate) fn resources(&self) -> Vec<Arc<Resource>> {
         self.lock().tables.keys().cloned().collect()
     }
 
@@ -127,7 +122,7 @@ impl Store {
             namespace: namespace.map(str::to_owned),
             ..Filter::default()
         };
-        let (_, objects) = self.matching(&resource, &filter);
+        let objects = matching(&self.lock().tables[&resource], &filter);
         objects.iter().map(|object| object.value.clone()).collect()
     }
 
@@ -233,16 +228,6 @@ impl Store {
         name: &str,
     ) -> Result<Arc<StoredObject>, ApiError> {
         self.lock().found(resource, namespace, name)
-    }
-
-    /// Objects that match, with the revision they belong to: where a watch begins.
-    pub(crate) fn matching(
-        &self,
-        resource: &Resource,
-        filter: &Filter,
-    ) -> (u64, Vec<Arc<StoredObject>>) {
-        let state = self.lock();
-        (state.revision, matching(&state.tables[resource], filter))
     }
 
     /// The changes of a resource after a revision, and the revision up to which that is all.

@@ -36,7 +36,8 @@ struct OpenWatch {
     is_over: bool,
 }
 
-/// Opens a watch of what a list is about; each item is one or more whole lines.
+/// Opens a watch of what a list is about, from the version on that it names; each item is one or more
+/// whole lines.
 pub(crate) fn watch(
     shared: &ServerState,
     resource: &Arc<Resource>,
@@ -48,11 +49,11 @@ pub(crate) fn watch(
     let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
     let mut bookmarks = interval_at(now + interval, interval);
     bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut watch = OpenWatch {
+    let watch = OpenWatch {
         store: shared.store.clone(),
         resource: resource.clone(),
         filter: list.filter,
-        seen: 0,
+        seen: query.get("resourceVersion").parse().unwrap_or_default(),
         ready: Vec::new(),
         breaks,
         end: now + life.unwrap_or(DEFAULT_LIFE),
@@ -60,27 +61,11 @@ pub(crate) fn watch(
         allows_bookmarks: query.flag("allowWatchBookmarks"),
         is_over: false,
     };
-    match list.resource_version.as_str() {
-        "" | "0" => watch.list(),
-        version => watch.seen = version.parse().unwrap_or_default(),
-    }
     let next = async |mut watch: OpenWatch| watch.next().await.map(|lines| (lines, watch));
     stream::unfold(watch, next)
 }
 
 impl OpenWatch {
-    /// What there is, as additions.
-    fn list(&mut self) {
-        let (revision, objects) = self.store.matching(&self.resource, &self.filter);
-        self.seen = revision;
-        objects
-            .iter()
-            .for_each(|object| self.send_event("ADDED", object));
-        if self.allows_bookmarks {
-            self.bookmark(json!({"annotations": {"k8s.io/initial-events-end": "true"}}));
-        }
-    }
-
     async fn next(&mut self) -> Option<Bytes> {
         while self.ready.is_empty() {
             if self.is_over {
@@ -111,7 +96,7 @@ impl OpenWatch {
             biased;
             () = self.store.breaks().changed(self.breaks) => self.is_over = true,
             () = sleep_until(self.end) => self.is_over = true,
-            _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(json!({})),
+            _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(),
             () = self.store.revisions().changed(changes) => {}
         }
     }
@@ -146,11 +131,9 @@ impl OpenWatch {
             .extend([head.as_bytes(), &object.json(), b"}\n"].concat());
     }
 
-    fn bookmark(&mut self, mut metadata: Value) {
-        let Resource { kind, .. } = &*self.resource;
-        metadata["resourceVersion"] = json!(self.seen.to_string());
-        let object =
-            json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
+    fn bookmark(&mut self) {
+        let object = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(),
+            "metadata": {"resourceVersion": self.seen.to_string()}});
         self.send(&json!({"type": "BOOKMARK", "object": object}));
     }
 

@@ -2,13 +2,11 @@
 
 pub mod replica;
 pub mod running;
-pub mod vitals;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use parking_lot::Mutex;
 use testbed::agent::{AgentKind, AgentStart};
 
@@ -40,19 +38,6 @@ dependentResourceInfos:
   scaleUp: {level: 2}
   scaleDown: {level: 0}
 ";
-
-/// The prober's config with this interval.
-pub fn prober_config(interval: &str) -> String {
-    PROBER.replace("probeInterval: 2s", &format!("probeInterval: {interval}"))
-}
-
-/// The weeder's config with this watchDuration.
-pub fn weeder_config(window: Duration) -> String {
-    AgentKind::Weeder.config().replace(
-        "watchDuration: 5m0s",
-        &format!("watchDuration: {}s", window.as_secs()),
-    )
-}
 
 impl Agents {
     /// None runs yet. Without a binary they are tasks of this process.
@@ -89,6 +74,7 @@ impl Agents {
                 state: Mutex::default(),
             };
             world.seed.access().grant(&replica.token(), replica.user());
+            world.credentials.register(&replica.token());
             Ok(Arc::new(replica))
         };
         let all = [
@@ -101,22 +87,33 @@ impl Agents {
         Ok(new)
     }
 
-    /// The replicas of one agent.
-    pub fn of(&self, kind: AgentKind) -> impl Iterator<Item = &Arc<AgentReplica>> {
-        self.0
-            .iter()
-            .filter(move |replica| replica.start.kind == kind)
-    }
-
-    /// Writes the config files of one agent.
-    pub fn configure(&self, kind: AgentKind, text: &str) -> Result<()> {
-        self.of(kind)
-            .try_for_each(|replica| Ok(std::fs::write(&replica.start.config, text)?))
-    }
-
-    /// Writes all of them.
+    /// Writes their config files as they are at first.
     pub fn configure_as_usual(&self) -> Result<()> {
-        self.configure(AgentKind::Prober, &prober_config("2s"))?;
-        self.configure(AgentKind::Weeder, &weeder_config(WINDOW))
+        let window = format!("watchDuration: {}s", WINDOW.as_secs());
+        let weeder = AgentKind::Weeder
+            .config()
+            .replace("watchDuration: 5m0s", &window);
+        for AgentStart { kind, config, .. } in self.0.iter().map(|replica| &replica.start) {
+            let text = match kind {
+                AgentKind::Prober => PROBER,
+                AgentKind::Weeder => &weeder,
+            };
+            std::fs::write(config, text)?;
+        }
+        Ok(())
+    }
+
+    /// Puts `new` in place of `old` in each config file that has it.
+    pub fn configure(&self, old: &str, new: &str) -> Result<()> {
+        let mut changed = 0;
+        for replica in &self.0 {
+            let text = std::fs::read_to_string(&replica.start.config)?;
+            if text.contains(old) {
+                std::fs::write(&replica.start.config, text.replace(old, new))?;
+                changed += 1;
+            }
+        }
+        ensure!(changed > 0, "no config has {old}");
+        Ok(())
     }
 }

@@ -4,16 +4,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testbed::{PATIENCE, eventually_within};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
+use testbed::eventually_within;
+use testbed::page::metrics;
+use testbed::usage::status;
+use tokio::time::{Instant, sleep};
 
-use crate::agents::Agents;
 use crate::agents::replica::AgentReplica;
-use crate::agents::vitals::Vitals;
 use crate::life::Life;
-use crate::oracle::leaks::MeasuredUsage;
+use crate::oracle::leaks::{MeasuredUsage, ProcessKey, Used};
 use crate::oracle::violations::ViolationKind;
 use crate::pace::HAND_OVER;
 use crate::world::SoakWorld;
@@ -31,8 +29,6 @@ const RECOVERY: Duration = Duration::from_secs(5);
 /// How often a process is measured at an idle time, and how long lies between.
 const MEASUREMENTS: u32 = 6;
 const BETWEEN: Duration = Duration::from_millis(500);
-/// More connections than any process has at one idle time more than at another.
-const CONNECTIONS: usize = 12;
 
 /// Waits until everything is idle, or finds that it is not.
 pub async fn become_idle(world: &SoakWorld) {
@@ -63,79 +59,58 @@ pub async fn measure(life: &Life, usage: &mut MeasuredUsage) {
     world.seed.cut_connections();
     sleep(RECOVERY).await;
     oracle.disturbances().seed.end(Instant::now());
-    let found = |kind, place: &str, text: &str| oracle.violations.found(kind, place, text, &[]);
     for replica in &life.agents.0 {
         replica.search_log();
         // One that ends meanwhile is judged where its end is noticed; the next one is measured
         // then.
         let measure = async || least(replica).await;
         let measured = eventually_within("it can be measured", HAND_OVER, measure).await;
-        let failure = match measured {
-            Ok(vitals) => {
-                let first = vitals.used.clone();
-                let known = usage
-                    .entry(vitals.process)
-                    .or_insert([first, vitals.used.clone()]);
-                known[1] = vitals.used;
-                (vitals.panics > 0).then(|| format!("{} panics", vitals.panics))
+        match measured {
+            Ok((process, used)) => {
+                let first = used.clone();
+                usage.entry(process).or_insert([first, Used::new()])[1] = used;
             }
-            Err(error) => Some(format!("{error:#}")),
-        };
-        if let Some(text) = failure {
-            found(ViolationKind::ProcessFailures, replica.name, &text);
+            Err(error) => {
+                let (kind, text) = (ViolationKind::ProcessFailures, format!("{error:#}"));
+                oracle.violations.found(kind, replica.name, &text, &[]);
+            }
         }
     }
     oracle.forbidden(&world.seed);
-    for shoot in &world.shoots {
-        // Of each prober one; for a moment also that of one that has just ended.
-        let few = async || {
-            let open = shoot.api.connections().open;
-            ensure!(open <= 2, "{open} connections to its API server");
-            Ok(())
-        };
-        let few = eventually_within("one connection of each prober", RECOVERY, few);
-        if let Err(error) = few.await {
-            found(
-                ViolationKind::Leaks,
-                &shoot.namespace,
-                &format!("{error:#}"),
-            );
-        }
-    }
 }
 
 /// The least that a process uses of each thing, in some measurements. A leak stays, however long
 /// one waits; what is under way just then does not.
-async fn least(replica: &AgentReplica) -> Result<Vitals> {
-    let mut least = Vitals::read(replica).await?;
+async fn least(replica: &AgentReplica) -> Result<(ProcessKey, Used)> {
+    let (process, mut least) = vitals(replica).await?;
     for _ in 1..MEASUREMENTS {
         sleep(BETWEEN).await;
-        let vitals = Vitals::read(replica).await?;
+        let (now, used) = vitals(replica).await?;
         ensure!(
-            vitals.process == least.process,
+            now == process,
             "it is another one or has taken or lost the lead"
         );
-        least.panics = vitals.panics;
-        for (what, used) in &mut least.used {
-            *used = vitals.used[what].min(*used);
+        for (what, least) in &mut least {
+            *least = used[what].min(*least);
         }
     }
-    Ok(least)
+    Ok((process, least))
 }
 
-/// Asks each agent for a page, again and again, and keeps the connections.
-pub async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
-    let mut held = Vec::new();
-    for replica in &agents.0 {
-        let address = replica.metrics_address()?;
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
-        for _ in 0..CONNECTIONS {
-            let mut stream = TcpStream::connect(&address).await?;
-            stream.write_all(request.as_bytes()).await?;
-            let answer = timeout(PATIENCE, stream.read_u8()).await;
-            answer.context("no answer")??;
-            held.push(stream);
-        }
-    }
-    Ok(held)
+/// The process that runs, and what it uses at this moment.
+async fn vitals(replica: &AgentReplica) -> Result<(ProcessKey, Used)> {
+    let id = replica.id().context("it does not run")?;
+    let values = metrics(&replica.log()).await?.values;
+    let tasks = values.get("dwd_tasks").context("no tasks")?;
+    let files = std::fs::read_dir(format!("/proc/{id}/fd"))?.count();
+    let used = [
+        ("tasks", *tasks as u64),
+        ("files", files as u64),
+        ("threads", status(id, "Threads")?),
+        ("resident_kib", status(id, "VmRSS")?),
+    ];
+    let leads = values.iter().any(|(series, value)| {
+        series.starts_with("leader_election_master_status") && *value == 1.0
+    });
+    Ok(((replica.name, replica.serial(), leads), used.into()))
 }

@@ -1,7 +1,7 @@
 //! Random faults for minutes or hours against the real watchdog, judged by an independent oracle.
 //!
 //! ```text
-//!   story: an actor for each shoot (outages, clocks, API faults, operators, gardenlet, life cycle), for the Services that its
+//!   story: an actor for each shoot (outages, API faults, operators, gardenlet, life cycle), for the Services that its
 //!          pods need, for the seed, the processes, and the configs
 //!     |
 //!     v

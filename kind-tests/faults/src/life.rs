@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +10,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use common::logging::{LevelFilter, levels};
 use futures::future::{OptionFuture, join_all};
-use serde_json::Value;
 use testbed::kubelets::Kubelets;
-use testbed::secrets::Credentials;
+use testbed::log::tail;
 use testbed::wall;
-use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -26,9 +23,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::agents::Agents;
-use crate::idle::{become_idle, leak};
+use crate::idle::become_idle;
 use crate::options::SoakOptions;
-use crate::oracle::Oracle;
 use crate::oracle::violations::ViolationKind;
 use crate::pace::LEEWAY;
 use crate::shoot::SoakShoot;
@@ -72,8 +68,6 @@ pub struct Life {
     pub agents: Arc<Agents>,
     /// Where all stands that the agents of this thread log, which `LOG` may name.
     pub log: PathBuf,
-    /// What nobody may show.
-    pub credentials: Arc<Credentials>,
     _kubelets: Kubelets,
     background: JoinSet<Result<()>>,
     _listening: DefaultGuard,
@@ -85,19 +79,15 @@ impl Life {
         let leeway = binary.map_or(Duration::ZERO, |_| LEEWAY);
         let world = Arc::new(SoakWorld::build(seed, shoots, leeway).await?);
         let agents = Arc::new(Agents::new(&world, binary)?);
-        let credentials = Arc::new(Credentials::of(&["soak-probe-token"]));
-        for replica in &agents.0 {
-            credentials.register(&replica.token());
-        }
         let log = std::env::var_os("LOG").map_or(agents.0[0].start.log.clone(), PathBuf::from);
+        world.credentials.watch(&log);
         Ok(Self {
             _kubelets: world.kubelets(),
-            _listening: listen(&world.oracle, &credentials, &log)?,
+            _listening: listen(&log)?,
             background: JoinSet::from_iter([judge(world.clone())]),
             world,
             agents,
             log,
-            credentials,
         })
     }
 
@@ -118,10 +108,10 @@ impl Life {
         Ok(life)
     }
 
-    /// Lets a round of faults happen. The connections that are held if the agents are to leak.
-    pub async fn round(&mut self, options: &SoakOptions, number: u32) -> Result<Vec<TcpStream>> {
+    /// Lets a round of faults happen.
+    pub async fn round(&mut self, options: &SoakOptions, number: u32) -> Result<()> {
         tokio::select! {
-            held = play(&self.world, &self.agents, options, number) => held,
+            played = play(&self.world, &self.agents, options, number) => played,
             Some(ended) = self.background.join_next() => {
                 ended??;
                 bail!("what goes on in the background has ended")
@@ -142,9 +132,13 @@ impl Life {
         for replica in &self.agents.0 {
             replica.terminate().await;
         }
-        for leak in self.credentials.leaks() {
-            let violations = &oracle.violations;
-            violations.found(ViolationKind::ProcessFailures, "log", &leak, &[]);
+        let leaks = self.world.credentials.no_leaks().err();
+        let leaks = leaks.map(|leaks| format!("{leaks:#}"));
+        // A shoot's task is started again after a panic.
+        let panics = Some(tail(&self.log, 1, "panicked")).filter(|line| !line.is_empty());
+        for text in leaks.into_iter().chain(panics) {
+            let kind = ViolationKind::ProcessFailures;
+            oracle.violations.found(kind, "log", &text, &[]);
         }
         if let Some(ended) = self.background.try_join_next() {
             ended??;
@@ -154,21 +148,13 @@ impl Life {
     }
 }
 
-/// Lets the oracle judge what the agents of this thread tell of outages, and searches what they log:
-/// as lines of theirs, but by this world's clock and with every span, since one names the replica.
-fn listen(
-    oracle: &Arc<Oracle>,
-    credentials: &Arc<Credentials>,
-    log: &Path,
-) -> Result<DefaultGuard> {
-    let ears = Arc::new(Ears {
-        oracle: oracle.clone(),
-        credentials: credentials.clone(),
-        file: File::create(log)?,
-    });
+/// Writes what the agents of this thread log: as lines of theirs, but by this world's clock and with
+/// every span, since one names the replica.
+fn listen(log: &Path) -> Result<DefaultGuard> {
+    let file = Arc::new(File::create(log)?);
     let lines = tracing_subscriber::fmt::layer().json().flatten_event(true);
     let lines = lines.with_timer(now as fn(&mut Writer<'_>) -> fmt::Result);
-    let lines = lines.with_writer(ears);
+    let lines = lines.with_writer(file);
     // A credential may stand at any level.
     let lines = lines.with_filter(levels(LevelFilter::TRACE));
     let logged = tracing_subscriber::registry().with(lines);
@@ -177,29 +163,6 @@ fn listen(
 
 fn now(writer: &mut Writer<'_>) -> fmt::Result {
     write!(writer, "{:?}", wall::now())
-}
-
-/// The writer of the agents' log. It gets one line at a time.
-struct Ears {
-    oracle: Arc<Oracle>,
-    credentials: Arc<Credentials>,
-    file: File,
-}
-
-impl Write for &Ears {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        (&self.file).write_all(line)?;
-        self.credentials.search("a line of the log", line);
-        match serde_json::from_slice::<Value>(line) {
-            Ok(line) if line["record"].is_string() => self.oracle.told(&line, Instant::now()),
-            _ => {}
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The oracle's eyes.
@@ -218,7 +181,7 @@ async fn play(
     agents: &Agents,
     options: &SoakOptions,
     number: u32,
-) -> Result<Vec<TcpStream>> {
+) -> Result<()> {
     let (end, over) = watch::channel(false);
     let actor = |what: &str| {
         let name = format!("{what}, round {number}");
@@ -235,22 +198,19 @@ async fn play(
         actor: actor(what),
     };
     let living_on = options.rounds > 1 && number > options.rounds / 2;
-    let leaks = options.leak && number == options.rounds;
     let time = async {
         sleep(options.duration / options.rounds).await;
         end.send_replace(true);
     };
     let stories = world.shoots.iter().map(|shoot| story(shoot, "story"));
     let services = world.shoots.iter().map(|shoot| story(shoot, "services"));
-    let (_, _, _, failed, _, configured, held) = tokio::join!(
+    let (_, _, _, failed, _, configured) = tokio::join!(
         time,
         join_all(stories.map(ShootStory::round)),
         join_all(services.map(ShootStory::services)),
         faults("seed").seed(!living_on),
         OptionFuture::from((!living_on).then(|| faults("processes").processes())),
         faults("configs").configs(),
-        OptionFuture::from(leaks.then(|| leak(agents))),
     );
-    failed.and(configured)?;
-    Ok(held.transpose()?.unwrap_or_default())
+    failed.and(configured)
 }

@@ -22,10 +22,6 @@ pub struct SoakOptions {
     /// In so many pieces, each followed by an idle time
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// Shows that the oracle bites: lets the agents' connections grow in number in the last round,
-    /// which must end with an error
-    #[arg(long)]
-    pub leak: bool,
 }
 
 /// `90s`, `10m`, `2h`.

@@ -20,7 +20,6 @@ use tokio::time::Instant;
 use self::disturbances::{DisturbanceSnapshot, Disturbances};
 use self::record::ShootRecord;
 use self::record::judge::{Violation, WatchdogWrite};
-use self::record::told::ToldOutage;
 use self::violations::{ViolationKind, Violations};
 use crate::fences::Fences;
 use crate::pace::ELECTION;
@@ -121,7 +120,7 @@ impl Oracle {
         now: Instant,
     ) {
         if write.deleted {
-            record.change(name, None, None, now);
+            record.dependents.remove(name);
             return record.note(now, format!("{name} is deleted"));
         }
         let is = ScaledDependent::of(write.after);
@@ -137,7 +136,6 @@ impl Oracle {
         }
         let write = WatchdogWrite {
             name,
-            writer: &request.user,
             before: write.before.unwrap_or(&Value::Null),
             after: write.after,
             arrived,
@@ -166,35 +164,6 @@ impl Oracle {
             if is_over {
                 self.violations.count("outages");
             }
-        }
-    }
-
-    /// A replica tells of an outage that is over, in this line of its log.
-    pub fn told(&self, line: &Value, now: Instant) {
-        // The spans of the replica and of the shoot.
-        let [replica, namespace] = ["/spans/0/replica", "/spans/1/namespace"].map(|field| {
-            line.pointer(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        });
-        let record = line["record"].as_str().unwrap_or_default();
-        let (Some(shoot), Ok(record)) = (self.records.get(namespace), serde_json::from_str(record))
-        else {
-            return;
-        };
-        let disturbances = self.snapshot(now);
-        let at_work = self.disturbances().at_work.get(replica).copied().flatten();
-        let told = ToldOutage {
-            record: &record,
-            replica,
-            runs_since: at_work.unwrap_or(now),
-            seed_since: disturbances.seed_since.filter(|_| at_work.is_some()),
-        };
-        self.violations.count("outages told");
-        let shoot = shoot.lock();
-        for why in shoot.untruths(&told) {
-            let text = format!("{why}, and {replica} tells: {record}");
-            self.found(namespace, &shoot, (ViolationKind::UntrueRecords, text));
         }
     }
 

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 /// The shoots' `nodeMonitorGracePeriod`: leases expire after 6 s, and nodes renew every 2 s.
 pub const GRACE: Duration = Duration::from_secs(8);
-/// The one that a shoot is given for a while.
-pub const LONG_GRACE: Duration = Duration::from_secs(12);
 /// What a lease says of its duration; kubelets renew four times in it.
 pub const LEASE_SECONDS: u64 = 8;
 /// How often nodes renew.

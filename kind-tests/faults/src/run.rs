@@ -6,11 +6,13 @@
 
 use anyhow::{Result, ensure};
 
+use crate::agents::Agents;
 use crate::idle::{become_idle, measure};
 use crate::life::Life;
 use crate::options::SoakOptions;
 use crate::oracle::leaks::{MeasuredUsage, leaks};
 use crate::oracle::violations::ViolationKind;
+use crate::world::SoakWorld;
 
 /// Runs it.
 ///
@@ -21,36 +23,30 @@ pub async fn run(options: &SoakOptions) -> Result<()> {
     let mut life = Life::begin(options, 3, Some(&options.binary)).await?;
     let mut usage = MeasuredUsage::new();
     for number in 1..=options.rounds {
-        // Connections that are held are measured too.
-        let _held = life.round(options, number).await?;
+        life.round(options, number).await?;
         become_idle(&life.world).await;
         measure(&life, &mut usage).await;
-        if number == options.rounds {
-            for (name, text) in leaks(&usage) {
-                let violations = &life.world.oracle.violations;
-                violations.found(ViolationKind::Leaks, name, &text, &[]);
-            }
-        }
-        print_report(&life);
+        print_report(&life.world, &life.agents);
     }
     println!("used at first and at last: {usage:?}");
+    for (name, text) in leaks(&usage) {
+        let violations = &life.world.oracle.violations;
+        violations.found(ViolationKind::Leaks, name, &text, &[]);
+    }
     let agents = life.agents.clone();
     let world = life.end().await?;
-    for replica in &agents.0 {
-        replica.search_log();
-    }
-    let found = world.oracle.violations.totals().found.clone();
-    println!("found {found:?}");
-    ensure!(found.is_empty(), "seed {}", options.seed);
+    print_report(&world, &agents);
+    let nothing_found = world.oracle.violations.totals().found.is_empty();
+    ensure!(nothing_found, "seed {}", options.seed);
     Ok(())
 }
 
 /// Prints what was found since the last time, with all that helps to understand it, and how it goes.
-fn print_report(life: &Life) {
-    let mut totals = life.world.oracle.violations.totals();
+fn print_report(world: &SoakWorld, agents: &Agents) {
+    let mut totals = world.oracle.violations.totals();
     for (place, text) in std::mem::take(&mut totals.evidence) {
         println!("\n!!! {text}");
-        for replica in &life.agents.0 {
+        for replica in &agents.0 {
             let (name, log) = (replica.name, replica.logged(&place));
             println!("    --- the log of {name} about it:\n{log}");
         }

@@ -1,5 +1,6 @@
 //! One shoot: its API server and nodes, and its control plane in a namespace of the seed.
 
+pub mod acts;
 pub mod pods;
 
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub const LEASES: &str = "leases.coordination.k8s.io";
 pub const DEPLOYMENTS: &str = "deployments.apps";
 pub const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
 pub const MACHINES: &str = "machines.machine.sapcloud.io";
-/// A custom resource that is scaled by a request of its own.
+/// A custom resource.
 pub const STORE: &str = "store";
 pub const STORES: &str = "stores.example.org";
 /// What Gardener lets the prober scale, and that.
@@ -173,14 +174,6 @@ impl SoakShoot {
         Ok(())
     }
 
-    /// Changes the embedded shoot.
-    pub fn change(&self, change: impl FnOnce(&mut Value)) -> Result<()> {
-        self.seed.update(CLUSTERS, "", &self.namespace, |cluster| {
-            change(&mut cluster["spec"]["shoot"])
-        })?;
-        Ok(())
-    }
-
     /// Creates a dependent as its owner does.
     pub fn create_dependent(&self, name: &str) -> Result<()> {
         let mut object = gardener::deployment(&self.namespace, name, self.wanted(name));
@@ -196,14 +189,6 @@ impl SoakShoot {
         let resource = resource_of(name);
         let changed = self.seed.update(resource, &self.namespace, name, change);
         changed.ok()
-    }
-
-    /// Takes all dependents to 0, whatever they carry, or back.
-    pub fn scale_all(&self, up: bool) {
-        for name in DEPENDENTS {
-            let replicas = if up { self.wanted(name) } else { 0 };
-            self.change_dependent(name, |object| object["spec"]["replicas"] = json!(replicas));
-        }
     }
 
     /// A node joins: it renews from now on, and has a Machine.
@@ -245,9 +230,8 @@ struct RecordedRenewals {
 }
 
 impl LeaseWriter for RecordedRenewals {
-    /// By the clock in the record, which drifts too.
     async fn renew(&self, name: &str) -> bool {
-        let (ahead, before) = {
+        let before = {
             let mut record = self.record.lock();
             if record.is_away() {
                 return false;
@@ -255,16 +239,14 @@ impl LeaseWriter for RecordedRenewals {
             let Some(node) = record.nodes.get_mut(name) else {
                 return true;
             };
-            let ahead = node.clock.advance();
             if node.cut {
                 return true;
             }
             // Noted before, since the watchdog may see it and act on it before we go on.
-            let before = std::mem::replace(&mut node.renewed, Instant::now());
-            (ahead, before)
+            std::mem::replace(&mut node.renewed, Instant::now())
         };
         // A node that leaves at this moment is not renewed.
-        let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
+        let renewal = json!({"spec": {"renewTime": stamp(TimeDelta::zero())}});
         let written = self.store.patch(LEASES, "kube-node-lease", name, &renewal);
         if written.is_err()
             && let Some(node) = self.record.lock().nodes.get_mut(name)

@@ -6,23 +6,21 @@
 
 pub mod actor;
 pub mod injected_fault;
-pub mod life;
 mod network;
 mod nodes;
-mod operator;
 pub mod seed;
 pub mod services;
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use tokio::time::{Duration, Instant, sleep};
 
 use self::actor::Actor;
-use self::injected_fault::InjectedFault;
-use crate::shoot::SoakShoot;
+use self::injected_fault::{InjectedFault, number};
+use crate::shoot::{DEPENDENTS, SoakShoot};
 use crate::world::SoakWorld;
 
 /// The story of one shoot.
@@ -32,42 +30,38 @@ pub struct ShootStory {
     pub actor: Actor,
 }
 
-/// What may happen beside an outage, and how often each is chosen.
-const ACTS: [(u32, &str); 14] = [
-    (14, "API fault"),
-    (5, "API server away"),
-    (3, "rotation"),
-    (2, "bad Secret"),
-    (5, "clocks"),
-    (6, "nodes that do not count"),
-    (2, "node set"),
-    (9, "operator"),
-    (9, "reconcile"),
-    (2, "hibernation"),
-    (1, "migration"),
-    (1, "deletion"),
-    (2, "pause"),
-    (2, "grace"),
+/// Acts beside an outage: how often each is chosen, its name, and its steps, as scripts have
+/// them. `wait` has the seconds that it takes at least and at most, and what happens `perhaps` does so
+/// mostly; NAME is any dependent, # a number of replicas. Without steps it is told elsewhere.
+#[rustfmt::skip]
+const ACTS: [(u32, &str, &str); 21] = [
+    (14, "API fault", ""),
+    (5, "API server away", ""),
+    (3, "rotation", ""),
+    (2, "bad Secret", ""),
+    (6, "nodes that do not count", ""),
+    (2, "node set", ""),
+    (2, "scaled by hand", "others NAME #"),
+    (1, "scaled to 0 by hand", "others NAME 0"),
+    (1, "ignored", "others NAME ignored; wait 1 8; others NAME heeded"),
+    (1, "ignored at 0", "others NAME ignored; others NAME 0; wait 1 8; others NAME heeded"),
+    (1, "other memory", "others NAME remembers MEMORY"),
+    (1, "no memory", "others NAME forgets"),
+    (1, "marker", "others NAME marked"),
+    (1, "no marker", "others NAME unmarked"),
+    // One that must be there and is not holds up the way back, so it is soon there again.
+    (1, "recreated", "others NAME gone; wait 0 1; others NAME new"),
+    (9, "reconcile", "reconcile"),
+    // The control plane is there again before the shoot may be probed.
+    (2, "hibernation", r#"cluster {"shoot":{"spec":{"hibernation":{"enabled":true}}}}; hands off; wait 0.2 3; scale-all 0; wait 1 8; cluster {"shoot":{"spec":{"hibernation":{"enabled":false}},"status":{"hibernated":true}}}; perhaps scale-all up; wait 0.5 3; hands on; cluster {"shoot":{"status":{"hibernated":false}}}"#),
+    (1, "migration", r#"cluster {"shoot":{"status":{"lastOperation":{"type":"Migrate","state":"Processing"}}}}; hands off; wait 2 8; cluster {"shoot":{"status":{"lastOperation":{"type":"Restore","state":"Processing"}}}}; wait 0.5 4; hands on; cluster {"shoot":{"status":{"lastOperation":{"type":"Restore","state":"Succeeded"}}}}"#),
+    (1, "deletion", r#"cluster {"shoot":{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}}; hands off; wait 0 3; cluster gone; wait 0 6; hands on; cluster new"#),
+    (2, "pause", "pause true; hands off; wait 3 12; hands on; pause -"),
+    (2, "grace", "grace 12; wait 5 20; grace 8"),
 ];
 
-async fn act(name: &str, shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
-    match name {
-        "API fault" => network::api_fault(shoot, actor).await,
-        "API server away" => network::api_away(shoot, actor).await,
-        "rotation" => network::rotation(shoot, actor).await,
-        "bad Secret" => network::bad_secret(shoot, actor).await,
-        "clocks" => nodes::clocks(shoot, actor).await,
-        "nodes that do not count" => nodes::uncounted(shoot, actor).await,
-        "node set" => nodes::node_set(shoot, actor).await,
-        "operator" => operator::operator(shoot, actor).await,
-        "reconcile" => operator::reconcile(shoot, actor),
-        "hibernation" => life::hibernation(shoot, actor).await,
-        "migration" => life::migration(shoot, actor).await,
-        "deletion" => life::deletion(shoot, actor).await,
-        "pause" => life::operators_pause(shoot, actor).await,
-        _ => life::grace(shoot, actor).await,
-    }
-}
+/// Memories that somebody writes by hand.
+const MEMORIES: [&str; 9] = ["foo", "0", "-1", "", "1.5", "+2", "3", "2147483648", " 2"];
 
 impl ShootStory {
     /// Goes on until the round is over; all is undone then.
@@ -126,15 +120,45 @@ impl ShootStory {
 
     /// Something smaller happens.
     async fn act(&mut self) {
-        let chosen = ACTS.choose_weighted(&mut self.actor.rng, |(weight, _)| *weight);
-        let (_, name) = chosen.expect("the weights are positive");
-        let violations = &self.world.oracle.violations;
-        violations.count(name);
-        if let Err(error) = act(name, &self.shoot, &mut self.actor).await {
+        let chosen = ACTS.choose_weighted(&mut self.actor.rng, |(weight, ..)| *weight);
+        let (_, name, steps) = chosen.expect("the weights are positive");
+        self.world.oracle.violations.count(name);
+        let (shoot, actor) = (&*self.shoot, &mut self.actor);
+        let done = match *name {
+            "API fault" => network::api_fault(shoot, actor).await,
+            "API server away" => network::api_away(shoot, actor).await,
+            "rotation" => network::rotation(shoot, actor).await,
+            "bad Secret" => network::bad_secret(shoot, actor).await,
+            "nodes that do not count" => nodes::uncounted(shoot, actor).await,
+            "node set" => nodes::node_set(shoot, actor).await,
+            _ => self.tell(steps).await,
+        };
+        if let Err(error) = done {
             // The soak's own fault: what it wanted to do could not be done.
             self.shoot.note(format!("{name} failed: {error:#}"));
-            violations.count("acts that failed");
+            self.world.oracle.violations.count("acts that failed");
         }
+    }
+
+    async fn tell(&mut self, steps: &str) -> Result<()> {
+        let replicas = self.actor.rng.random_range(1..=4).to_string();
+        let steps = steps
+            .replace("NAME", self.actor.pick(DEPENDENTS))
+            .replace("MEMORY", self.actor.pick(MEMORIES))
+            .replace('#', &replicas);
+        for step in steps.split("; ") {
+            let uncertain = step.strip_prefix("perhaps ");
+            if uncertain.is_some() && self.actor.chance(0.3) {
+                continue;
+            }
+            let step = uncertain.unwrap_or(step);
+            let wait = step.strip_prefix("wait ");
+            match wait.and_then(|range| range.split_once(' ')) {
+                Some((least, most)) => self.actor.wait(number(least)?..=number(most)?).await,
+                None => ensure!(self.shoot.act(step)?, "nobody knows what {step} is"),
+            }
+        }
+        Ok(())
     }
 }
 

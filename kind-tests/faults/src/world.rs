@@ -15,6 +15,7 @@ use http::uri::Authority;
 use rand::RngExt;
 use testbed::gardener;
 use testbed::kubelets::Kubelets;
+use testbed::secrets::Credentials;
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ use crate::story::actor::rng;
 const PODS: Duration = Duration::from_millis(300);
 
 fn resources() -> Vec<Resource> {
-    let stores = Resource::custom("example.org/v1", "stores", "Store").with_status();
+    let stores = Resource::custom("example.org/v1", "stores", "Store");
     [gardener::resources(), vec![stores]].concat()
 }
 
@@ -38,6 +39,8 @@ pub struct SoakWorld {
     pub shoots: Vec<Arc<SoakShoot>>,
     /// What the shoots' owner records say, if they can be resolved, and how often they were asked for.
     pub owner: watch::Sender<(Option<&'static str>, usize)>,
+    /// What nobody may show.
+    pub credentials: Credentials,
     /// Whether the agents' configs can be read: no process is started while one cannot, since it
     /// would end at once, and rightly.
     pub configs_good: watch::Sender<bool>,
@@ -71,7 +74,10 @@ impl SoakWorld {
         seed.store().create(gardener::namespace("garden"))?;
         for shoot in &shoots {
             let (kcm, mcm) = (rng.random_range(1..=3), rng.random_range(1..=2));
-            shoot.record().wanted = [(KCM, kcm), (MCM, mcm), (CA, 1), (STORE, 4)].into();
+            let wanted = [(KCM, kcm), (MCM, mcm), (CA, 1), (STORE, 4)];
+            shoot.record().wanted = wanted
+                .map(|(name, replicas)| (name.to_owned(), replicas))
+                .into();
             shoot.furnish(rng.random_range(2..=6))?;
         }
         Ok(Self {
@@ -79,6 +85,7 @@ impl SoakWorld {
             seed,
             shoots,
             owner: watch::Sender::default(),
+            credentials: Credentials::of(&["soak-probe-token"]),
             configs_good: watch::Sender::new(true),
         })
     }

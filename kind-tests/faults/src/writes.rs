@@ -130,33 +130,10 @@ pub fn write_kind(before: &Value, after: &Value) -> Result<WriteKind, String> {
     (is == allowed).then_some(kind).ok_or(otherwise.into())
 }
 
-/// The same for a kind that is scaled by a request of its own, which comes after the annotations on
-/// the way down and before them on the way up.
-///
-/// # Errors
-/// When it is none that it may ever make: what it breaks.
-pub fn write_kind_in_two(before: &Value, after: &Value) -> Result<WriteKind, String> {
-    let [was, is] = [before, after].map(ScaledDependent::of);
-    let announced = was
-        .with(was.replicas, Some(was.replicas.to_string()))
-        .marked(true);
-    let raised = was.with(was.remembered().unwrap_or(1), was.memory.clone());
-    match was.replicas {
-        _ if was.ignored || rest(before) != rest(after) => write_kind(before, after),
-        1.. if !(was.marker && was.remembered().is_some()) && is == announced => {
-            Ok(WriteKind::Down)
-        }
-        0 if is == raised => Ok(WriteKind::Up),
-        _ => write_kind(before, after),
-    }
-}
-
 /// All of an object that the watchdog must not change. No annotations and none at all are the same.
 fn rest(object: &Value) -> Value {
     let mut rest = object.clone();
-    for key in ["resourceVersion", "generation", "managedFields"] {
-        rest["metadata"][key] = Value::Null;
-    }
+    rest["metadata"]["resourceVersion"] = Value::Null;
     for key in [REPLICAS, PROTECTED] {
         rest["metadata"]["annotations"][key] = Value::Null;
     }

@@ -49,7 +49,7 @@ pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 pub fn resources() -> Vec<Resource> {
     let clusters = Resource::custom("extensions.gardener.cloud/v1alpha1", "clusters", "Cluster");
     let machines = Resource::custom("machine.sapcloud.io/v1alpha1", "machines", "Machine");
-    vec![clusters.cluster_wide(), machines.with_status()]
+    vec![clusters.cluster_wide(), machines]
 }
 
 /// The prober in the seed.
@@ -113,12 +113,6 @@ pub fn old_cluster(namespace: &str, grace: &str) -> Value {
     let operation = &mut cluster["spec"]["shoot"]["status"]["lastOperation"];
     operation["lastUpdateTime"] = "2025-01-01T00:00:00Z".into();
     cluster
-}
-
-/// Puts something into a Cluster that nobody reads, deeper than parsers that build a tree follow.
-pub fn nest_deeply(cluster: &mut Value) {
-    let nested = (0..150).fold(json!("the end"), |inner, _| json!({ "a": inner }));
-    cluster["spec"]["shoot"]["spec"]["provider"]["workers"][0]["providerConfig"] = nested;
 }
 
 /// The Secret with a shoot's kubeconfig.

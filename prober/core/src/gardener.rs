@@ -1,6 +1,7 @@
 //! The fields of a Gardener Shoot that matter here.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use go_compat::null::null_as_default;
 use serde::Deserialize;
 
 /// The relevant part of a `core.gardener.cloud/v1beta1` Shoot.
@@ -47,9 +48,12 @@ pub struct Worker {
     pub hosts_control_plane: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct LastOperation {
+    #[serde(rename = "type", deserialize_with = "null_as_default")]
     pub kind: OperationType,
+    #[serde(deserialize_with = "null_as_default")]
     pub state: OperationState,
     pub last_update_time: Option<DateTime<Utc>>,
 }

@@ -112,44 +112,6 @@ fn null_is_the_default() {
     );
 }
 
-/// As the Go original's own test data: five errors, and two.
-#[test]
-fn files_of_the_original_that_lack_something_have_its_number_of_errors() {
-    let entry = |rest: &str| {
-        format!(
-            "- {{ref: {{kind: Deployment, name: n{}, apiVersion: apps/v1}}{rest}}}\n",
-            rest.len()
-        )
-    };
-    let entries = [
-        entry("").replace("apps/v1", "apps/v/1"),
-        entry(", scaleUp: {level: 1}, scaleDown: {level: 0}"),
-        entry(", scaleUp: {level: 0}, scaleDown: null"),
-    ];
-    let lacking = format!(
-        "kubeConfigSecretName: \"\"\ndependentResourceInfos:\n{}",
-        entries.concat()
-    );
-    let fields = "kubeConfigSecretName [0].ref [0].scaleUp [0].scaleDown [2].scaleDown";
-    assert_eq!(
-        wrong(&lacking).replace("dependentResourceInfos[", "["),
-        fields
-    );
-    let nothing = "kubeConfigSecretName: null\nkcmNodeMonitorGraceDuration:";
-    assert_eq!(
-        wrong(nothing),
-        "kubeConfigSecretName dependentResourceInfos"
-    );
-}
-
-#[test]
-fn an_object_that_is_a_text_is_an_error_with_its_place() {
-    let text = minimal("").replace("scaleUp: {level: 0}", "scaleUp: level:0");
-    let problems = super::parse(&text).expect_err("the original's invalidsyntax.yaml");
-    let said = "dependentResourceInfos[0].scaleUp: \"level:0, scaleDown: {level: 1}}\": expected mapping start at line 4, column 70";
-    assert_eq!(problems, [said]);
-}
-
 #[test]
 fn numbers_out_of_range_are_refused_with_their_value() {
     for line in [
@@ -159,15 +121,11 @@ fn numbers_out_of_range_are_refused_with_their_value() {
         "backoffJitterFactor: -0.1",
         "backoffJitterFactor: .inf",
         "probeInterval: 999ms",
-        "probeInterval: -10s",
         "probeInterval: 30",
-        "probeInterval: 1d",
         "initialDelay: -1s",
         "probeTimeout: 0s",
         "kcmNodeMonitorGraceDuration: 0s",
-        "scaleUpStabilization: -1s",
         "restoreOnlyHeldDown: 1",
-        "ownerCheck: 5",
     ] {
         let (name, value) = line.split_once(": ").expect("a value");
         let problems = super::parse(&minimal(line)).expect_err(line);
@@ -205,17 +163,11 @@ fn what_is_wrong_with_an_entry_is_named() {
         (KCM, "- {}\n", "[0].ref [0].scaleUp [0].scaleDown"),
         (KCM, "- ~\n", "[0]"),
         ("kind: Deployment", "kind: '  '", "[0].ref"),
-        ("name: kcm", "name: ''", "[0].ref"),
         ("apps/v1", "a/b/c", "[0].ref"),
-        ("apps/v1", "''", "[0].ref"),
         ("apps/v1", "/v1", "[0].ref"),
-        ("apps/v1", "apps/", "[0].ref"),
         ("apps/v1", "~", "[0].ref"),
-        ("{level: 0}", "level:0", "[0].scaleUp"),
         ("level: 0", "timeout: 0s", "[0].scaleUp"),
-        ("level: 0", "timeout: -1s", "[0].scaleUp.timeout"),
         ("level: 0", "initialDelay: -1s", "[0].scaleUp.initialDelay"),
-        ("level: 0", "level: 1.5", "[0].scaleUp.level"),
         // Twice the same.
         (
             KCM,
@@ -246,17 +198,10 @@ fn what_will_surprise_its_author_loads_with_a_warning() {
         ("apps/v1", "druid.gardener.cloud/v1alpha1", "", ""),
         (
             "level: 1",
-            "initialDelay: 5s",
-            "dependentResourceInfos[0].scaleDown.initialDelay: protection comes 5s later",
-            "Unknown",
-        ),
-        (
-            "level: 1",
             "initialDelay: 10s",
             "dependentResourceInfos[0].scaleDown.initialDelay: protection comes 10s later",
             "Unknown",
         ),
-        ("level: 0", "initialDelay: 30s", "", ""),
         // Shorter than two renewals.
         (
             "probe\n",
@@ -314,11 +259,8 @@ fn a_section_for_owner_records_has_defaults_and_is_checked() {
         assert_eq!(to_json(&parse(&minimal(&check)))["ownerCheck"], shown);
     }
     for (section, fields) in [
-        ("{}", "name value"),
         ("{name: o, value: ''}", "value"),
-        ("{name: '', value: v}", "name"),
         ("{name: 'owner.{{dom}}', value: v}", "name"),
-        ("{name: 'owner. {{domain}}', value: v}", "name"),
         ("{name: o, value: '{{seeds}}'}", "value"),
         (
             "{name: o, value: v, interval: 999ms, timeout: 1ms}",

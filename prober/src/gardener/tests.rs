@@ -37,7 +37,6 @@ fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
     };
     let period = "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod";
     for (shoot, field) in [
-        (r#""text""#, ""),
         (r#"{"kind": false}"#, "kind"),
         (
             r#"{"metadata": {"deletionTimestamp": "yesterday"}}"#,
@@ -49,7 +48,6 @@ fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
             "spec.provider.workers[1].name",
         ),
         (&grace(r#""0s""#), period),
-        (&grace(r#""-40s""#), period),
         (&grace(r#""40""#), period),
     ] {
         let refusal = embedded(shoot).expect_err(shoot);
@@ -76,7 +74,7 @@ fn what_is_not_read_here_may_be_anything() {
             Some("a"),
             Some("b"),
         ),
-        (r#"{"metadata": {"name": "", "uid": 5}}"#, None, None),
+        (r#"{"metadata": {"name": 5, "uid": 5}}"#, None, None),
         ("7", None, None),
     ] {
         let spec = read(&format!(r#""seed": {seed}, "shoot": {{}}"#));
@@ -90,9 +88,7 @@ fn what_is_not_read_here_may_be_anything() {
         ),
         (r#"[{"name": "internal", "url": "http://api.a.b"}]"#, None),
         (r#"[{"name": "internal", "url": "https://a.b"}]"#, None),
-        (r#"[{"name": "internal", "url": "https://api."}]"#, None),
         (r#"[{"name": "external", "url": "https://api.b"}]"#, None),
-        (r#"{"name": "internal"}"#, None),
     ] {
         let shoot = understood(&format!(
             r#"{{"status": {{"advertisedAddresses": {addresses}}}}}"#
@@ -110,25 +106,10 @@ fn a_machine_backs_its_node_unless_it_is_failed_or_terminating() {
             r#"{"currentStatus": {"phase": null}}"#,
             Some("n1"),
         ),
-        (
-            r#"{"node": "n1"}"#,
-            r#"{"currentStatus": null}"#,
-            Some("n1"),
-        ),
         (r#"{"node": "n1"}"#, "null", Some("n1")),
         (
             r#"{"node": "n1"}"#,
-            r#"{"currentStatus": {"phase": "Running"}}"#,
-            Some("n1"),
-        ),
-        (
-            r#"{"node": "n1"}"#,
             r#"{"currentStatus": {"phase": "Unknown"}}"#,
-            Some("n1"),
-        ),
-        (
-            r#"{"node": "n1"}"#,
-            r#"{"currentStatus": {"phase": "CrashLoopBackOff"}}"#,
             Some("n1"),
         ),
         (

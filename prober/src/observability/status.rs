@@ -54,7 +54,7 @@ impl ProberStatus {
         }
         // They are in the order of their names.
         shoots.sort_by_cached_key(|shoot| Reverse(shoot.concern()));
-        let settings = seed.seed_options(config);
+        let settings = seed.options(config, None);
         let settings = settings.iter().flat_map(ShownOption::all);
         Self {
             unknown: seed.unknown().map(Into::into),
@@ -72,7 +72,7 @@ impl Seed {
     fn show(&self, shoot: &mut ShootView, config: &Config) {
         let machines = self.machines(&shoot.namespace);
         shoot.machines = machines.map(|nodes| nodes.values().filter(|node| node.is_some()).count());
-        let options = self.options(config, &shoot.namespace);
+        let options = self.options(config, Some(&shoot.namespace));
         shoot.settings = options.iter().flat_map(ShownOption::all).collect();
         shoot.paused = options.map(|options| options.pause.value).or(shoot.paused);
         if shoot.probe.is_some() || shoot.decree.is_some() {
@@ -80,10 +80,8 @@ impl Seed {
         }
         let dependents = config.dependents.iter().map(|dependent| {
             let mut shown = ShownDependent::new(dependent);
-            shown.show(
-                dependent,
-                &self.state(&dependent.resource, &shoot.namespace),
-            );
+            let state = self.state(&dependent.resource, &shoot.namespace);
+            shown.show(dependent, &state);
             shown
         });
         shoot.dependents = dependents.collect();

@@ -38,6 +38,14 @@ impl Stage {
         }
     }
 
+    /// With this outcome of the first, at second 100.
+    fn rehearsed(outcome: Outcome) -> Self {
+        let mut stage = Self::new(1);
+        stage.follow(present(observed("a", 1)), 0);
+        stage.end(outcome, 100);
+        stage
+    }
+
     fn follow(&mut self, state: DependentState, now: i64) {
         let spread = (self.shoots, 0.5);
         self.rehearsals
@@ -63,7 +71,7 @@ impl Stage {
 
 #[test]
 fn shoots_of_a_seed_are_spread() {
-    for (shoots, due) in [(1, 25), (2, 50), (12, 300), (300, 300), (usize::MAX, 300)] {
+    for (shoots, due) in [(1, 25), (2, 50), (12, 300), (usize::MAX, 300)] {
         let mut stage = Stage::new(shoots);
         stage.follow(present(observed("a", 1)), 0);
         assert_eq!(stage.due(), Some(due), "{shoots}");
@@ -71,7 +79,7 @@ fn shoots_of_a_seed_are_spread() {
 }
 
 #[test]
-fn what_came_of_one_decides_when_the_next_is_due() {
+fn outcome_decides_when_the_next_is_due() {
     let refused = || Outcome::Refused("no".to_owned());
     for (outcome, due, is_refused) in [
         (Outcome::Accepted, 100 + 6 * 3600, false),
@@ -80,38 +88,33 @@ fn what_came_of_one_decides_when_the_next_is_due() {
         (Outcome::Unanswered, 700, false),
         (Outcome::Overtaken, 160, false),
     ] {
-        let mut stage = Stage::new(1);
-        stage.follow(present(observed("a", 1)), 0);
-        stage.end(outcome.clone(), 100);
+        let mut stage = Stage::rehearsed(outcome.clone());
         assert_eq!(stage.due(), Some(due), "{outcome:?}");
         assert_eq!(stage.refused().is_some(), is_refused, "{outcome:?}");
+        // A refusal stands until one is accepted.
+        stage.end(refused(), 700);
+        stage.end(outcome.clone(), 1300);
+        let stands = !matches!(outcome, Outcome::Accepted | Outcome::Unsupported);
+        assert_eq!(stage.refused().is_some(), stands, "{outcome:?}");
     }
 }
 
 #[test]
 fn change_is_rehearsed_ten_minutes_after_the_last_one() {
-    let marked = Observed {
-        marks: Marks {
-            replicas: Some("3".to_owned()),
-            ..Marks::default()
-        },
-        ..observed("a", 1)
-    };
+    let mut marked = observed("a", 1);
+    marked.marks.replicas = Some("3".to_owned());
     let ready = Observed {
         ready: 1,
         resource_version: "8".to_owned(),
         ..observed("a", 1)
     };
     for (state, due) in [
-        (observed("a", 1), 100 + 6 * 3600),
         (ready, 100 + 6 * 3600),
         (observed("b", 1), 700),
         (observed("a", 2), 700),
         (marked, 700),
     ] {
-        let mut stage = Stage::new(1);
-        stage.follow(present(observed("a", 1)), 0);
-        stage.end(Outcome::Accepted, 100);
+        let mut stage = Stage::rehearsed(Outcome::Accepted);
         stage.follow(present(state.clone()), 200);
         assert_eq!(stage.due(), Some(due), "{state:?}");
     }
@@ -121,13 +124,15 @@ fn change_is_rehearsed_ten_minutes_after_the_last_one() {
 fn config_and_leadership_begin_again() {
     let change: [fn(&mut Stage); 2] = [
         |stage| stage.config = Arc::new(Config::clone(&stage.config)),
-        |stage| stage.rehearsals.suspend(),
+        |stage| {
+            // A standby rehearses and shows nothing.
+            stage.rehearsals.suspend();
+            assert_eq!((stage.due(), stage.rehearsals.refused()), (None, None));
+        },
     ];
     for change in change {
         for (now, due) in [(200, 700), (3600, 3625)] {
-            let mut stage = Stage::new(1);
-            stage.follow(present(observed("a", 1)), 0);
-            stage.end(Outcome::Accepted, 100);
+            let mut stage = Stage::rehearsed(Outcome::Refused("no".to_owned()));
             change(&mut stage);
             stage.follow(present(observed("a", 1)), now);
             assert_eq!(stage.due(), Some(due));
@@ -136,78 +141,38 @@ fn config_and_leadership_begin_again() {
 }
 
 #[test]
-fn standby_rehearses_and_shows_nothing() {
-    let mut stage = Stage::new(1);
-    stage.follow(present(observed("a", 1)), 0);
-    stage.end(Outcome::Refused("no".to_owned()), 100);
-    stage.rehearsals.suspend();
-    assert_eq!((stage.due(), stage.rehearsals.refused()), (None, None));
-}
-
-#[test]
-fn what_is_not_scaled_is_not_rehearsed() {
-    let ignored = Observed {
-        marks: Marks {
-            ignored: true,
-            ..Marks::default()
-        },
-        ..observed("a", 1)
-    };
+fn what_cannot_be_scaled_is_refused_without_a_rehearsal() {
+    let mut ignored = observed("a", 1);
+    ignored.marks.ignored = true;
     let no_kind = DependentState::Unscalable(Unscalable::NoSuchKind);
-    for (state, refused) in [
-        (present(ignored), None),
-        (present(observed("a", 0)), None),
-        (DependentState::Unknown, None),
-        (DependentState::Absent, Some("not found")),
-        (no_kind, Some("no such kind, or its plural is unusual")),
-    ] {
-        let mut stage = Stage::new(1);
-        stage.follow(state.clone(), 0);
-        let expected = refused.map(str::to_owned);
-        assert_eq!(
-            (stage.due(), stage.refused()),
-            (None, expected),
-            "{state:?}"
-        );
-    }
-}
-
-#[test]
-fn optional_dependent_may_be_missing() {
-    let text = CONFIG.replace("  scaleUp", "  optional: true\n  scaleUp");
-    let mut stage = Stage::new(1);
-    stage.config = Arc::new(config::parse(&text).unwrap().config);
-    for (state, refused) in [
-        (DependentState::Absent, None),
-        (DependentState::Unscalable(Unscalable::NoSuchKind), None),
+    let no_replicas = DependentState::Unscalable(Unscalable::NoReplicas);
+    for (state, refused, refused_if_optional) in [
+        (present(ignored), None, None),
+        (present(observed("a", 0)), None, None),
+        (DependentState::Unknown, Some("no"), Some("no")),
+        (DependentState::Absent, Some("not found"), None),
         (
-            DependentState::Unscalable(Unscalable::NoReplicas),
+            no_kind,
+            Some("no such kind, or its plural is unusual"),
+            None,
+        ),
+        (
+            no_replicas,
+            Some("it has no spec.replicas"),
             Some("it has no spec.replicas"),
         ),
     ] {
-        stage.follow(state, 0);
-        assert_eq!(stage.refused(), refused.map(str::to_owned));
+        let optional = CONFIG.replace("  scaleUp", "  optional: true\n  scaleUp");
+        for (config, refused) in [(CONFIG, refused), (&*optional, refused_if_optional)] {
+            let mut stage = Stage::rehearsed(Outcome::Refused("no".to_owned()));
+            stage.config = Arc::new(config::parse(config).unwrap().config);
+            stage.follow(state.clone(), 200);
+            assert_eq!(stage.refused().as_deref(), refused, "{state:?}");
+            // What is unknown may be as it was.
+            let is_due = state == DependentState::Unknown;
+            assert_eq!(stage.due().is_some(), is_due, "{state:?}");
+        }
     }
-}
-
-#[test]
-fn refusal_stands_until_one_is_accepted() {
-    let mut stage = Stage::new(1);
-    stage.follow(present(observed("a", 1)), 0);
-    stage.end(Outcome::Refused("no".to_owned()), 100);
-    for (outcome, stands) in [
-        (Outcome::Overtaken, true),
-        (Outcome::Unanswered, true),
-        (Outcome::Accepted, false),
-    ] {
-        stage.end(outcome.clone(), 700);
-        assert_eq!(stage.refused().is_some(), stands, "{outcome:?}");
-    }
-    stage.end(Outcome::Refused("no".to_owned()), 1300);
-    stage.follow(DependentState::Unknown, 1400);
-    assert!(stage.refused().is_some());
-    stage.follow(present(observed("a", 0)), 1500);
-    assert_eq!(stage.refused(), None);
 }
 
 #[test]
@@ -216,59 +181,57 @@ fn answers_are_told_apart() {
     stage.follow(present(observed("a", 2)), 0);
     let (_, id, change) = stage.rehearsals.next().unwrap();
     assert_eq!(id, ID);
-    let status = |code, said: &str| {
-        let said = said.to_owned();
-        Err(Refusal::Status { code, said })
-    };
-    let denied = |code| {
-        let said = "no".to_owned();
-        Err(Refusal::Denied { code, said })
-    };
-    let unavailable = |code| {
-        let said = "no".to_owned();
-        Err(Refusal::Unavailable { code, said })
-    };
-    let refused = |words: &str| Outcome::Refused(words.to_owned());
     let done = change.after(String::new());
-    let raised = Observed {
-        replicas: 2,
-        ..done.clone()
-    };
-    let unmarked = Observed {
-        marks: Marks::default(),
-        ..done.clone()
-    };
-    for (answer, outcome) in [
-        (Ok(present(done)), Outcome::Accepted),
+    let (mut raised, mut unmarked) = (done.clone(), done.clone());
+    raised.replicas = 2;
+    unmarked.marks = Marks::default();
+    for (answer, refused) in [
+        (done, None),
+        (raised, Some("the answer sets spec.replicas to 2 again")),
         (
-            Ok(present(raised)),
-            refused("the answer sets spec.replicas to 2 again"),
-        ),
-        (
-            Ok(present(unmarked)),
-            refused("the answer drops the watchdog's annotations"),
-        ),
-        (denied(403), refused("no")),
-        (denied(401), Outcome::Unanswered),
-        (status(422, "no"), refused("no")),
-        (
-            status(400, r#"admission webhook "w" does not support dry run"#),
-            Outcome::Unsupported,
-        ),
-        (unavailable(500), refused("no")),
-        (unavailable(503), Outcome::Unanswered),
-        (Err(Refusal::Throttled(None)), Outcome::Unanswered),
-        (
-            Err(Refusal::Conflict(DependentState::Unknown)),
-            Outcome::Overtaken,
-        ),
-        (Err(Refusal::NotFound), Outcome::Unanswered),
-        (Err(Refusal::Timeout), Outcome::Unanswered),
-        (
-            status(422, &"ä".repeat(150)),
-            refused(&format!("{}...", "ä".repeat(100))),
+            unmarked,
+            Some("the answer drops the watchdog's annotations"),
         ),
     ] {
-        assert_eq!(Outcome::of(change, answer.clone()), outcome, "{answer:?}");
+        let expected = refused.map_or(Outcome::Accepted, |words| Outcome::Refused(words.into()));
+        assert_eq!(Outcome::of(change, Ok(present(answer))), expected);
+    }
+    let said = "ä".repeat(150);
+    let refused = Outcome::Refused(format!("{}...", "ä".repeat(100)));
+    let no_dry_run = r#"admission webhook "w" does not support dry run"#.to_owned();
+    for (refusal, outcome) in [
+        (
+            Refusal::Denied {
+                code: 403,
+                said: said.clone(),
+            },
+            refused.clone(),
+        ),
+        (
+            Refusal::Unavailable {
+                code: 500,
+                said: said.clone(),
+            },
+            refused,
+        ),
+        (
+            Refusal::Unavailable { code: 503, said },
+            Outcome::Unanswered,
+        ),
+        (
+            Refusal::Status {
+                code: 400,
+                said: no_dry_run,
+            },
+            Outcome::Unsupported,
+        ),
+        (
+            Refusal::Conflict(DependentState::Unknown),
+            Outcome::Overtaken,
+        ),
+        (Refusal::Timeout, Outcome::Unanswered),
+    ] {
+        let of = Outcome::of(change, Err(refusal.clone()));
+        assert_eq!(of, outcome, "{refusal}");
     }
 }

@@ -3,18 +3,20 @@
 
 use std::time::Duration;
 
-use common::objects::{self, ListError, Readable};
+use common::logging::with_causes;
+use common::objects::{self, ReadError, Readable};
+use futures::TryFutureExt;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use prober_core::config::Config;
 use prober_core::options::{Overrides, ResolvedOptions};
 use prober_core::verdict::BackedNodes;
+use tokio::time::timeout;
 
-use super::namespace::PrunedNamespace;
-use super::{ClusterState, GARDEN, Seed, within};
+use super::{ClusterState, GARDEN, Namespace, Seed};
 use crate::gardener::{Cluster, Machine};
 
-/// Limit of each request; all are made at once.
+/// Limit of the requests, which are made at once.
 const LIMIT: Duration = Duration::from_secs(1);
 /// Machines of a page: one request for most shoots, since the time is short.
 const AT_ONCE: u32 = 1000;
@@ -31,13 +33,20 @@ impl Seed {
         known: &BackedNodes,
     ) -> Result<(), String> {
         let clusters = Api::<Cluster>::all(self.client.clone());
-        let namespaces = Api::<PrunedNamespace>::all(self.client.clone());
-        let (cluster, own, garden, machines) = tokio::try_join!(
-            within(LIMIT, clusters.get(namespace)),
-            within(LIMIT, namespaces.get_opt(namespace)),
-            within(LIMIT, namespaces.get_opt(GARDEN)),
-            within(LIMIT, self.list_machines(namespace)),
-        )?;
+        let namespaces = Api::<Namespace>::all(self.client.clone());
+        let read = async {
+            tokio::try_join!(
+                clusters.get(namespace).err_into(),
+                namespaces.get_opt(namespace).err_into(),
+                namespaces.get_opt(GARDEN).err_into(),
+                self.list_machines(namespace),
+            )
+        };
+        let read = timeout(LIMIT, read)
+            .await
+            .map_err(|late| late.to_string())?;
+        let (cluster, own, garden, machines) =
+            read.map_err(|error: ReadError| with_causes(&error))?;
         let [own, garden] =
             [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
         let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
@@ -53,12 +62,11 @@ impl Seed {
             (machines == *known, "its Machines have changed"),
         ]
         .into_iter()
-        .find_map(|(is_met, why)| (!is_met).then_some(why))
-        .map_or(Ok(()), |why| Err(why.to_owned()))
+        .try_for_each(|(is_met, why)| is_met.then_some(()).ok_or_else(|| why.to_owned()))
     }
 
     /// The node that each Machine backs, if any.
-    async fn list_machines(&self, namespace: &str) -> Result<Vec<Option<String>>, ListError> {
+    async fn list_machines(&self, namespace: &str) -> Result<Vec<Option<String>>, ReadError> {
         let api = Api::namespaced(self.client.clone(), namespace);
         let mut machines = Vec::new();
         let keep = |Readable(machine): Readable<Machine>| {

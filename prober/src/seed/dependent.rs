@@ -6,10 +6,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use common::metrics::UnreadableObjects;
-use common::objects::{Readable, if_readable, metadata};
+use common::metrics::LabelledCounters;
+use common::objects::{if_readable, metadata};
 use common::view::{Key, View};
-use kube::api::ListParams;
 use kube::core::{DynamicResourceScope, GroupVersionKind, ObjectMeta};
 use kube::discovery::ApiResource;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -17,16 +16,13 @@ use prober_core::config::ResourceRef;
 use prober_core::replicas::{DependentState, Marks, Observed, Unscalable};
 use serde::Deserialize;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use crate::seed::PER_PAGE;
+use super::named;
 
 pub struct DependentView {
     pub resource: ResourceRef,
     kind: ApiResource,
     pub(super) view: Arc<View<DependentState>>,
-    /// Cancelled when the config does not name the dependent any more.
-    pub ended: CancellationToken,
 }
 
 /// An object of any kind with `spec.replicas`, pruned to what is read of it. Custom resources may
@@ -109,16 +105,11 @@ pub fn kind(resource: &ResourceRef) -> ApiResource {
 }
 
 impl DependentView {
-    pub fn new(
-        resource: ResourceRef,
-        unreadable: &UnreadableObjects,
-        ended: CancellationToken,
-    ) -> Arc<Self> {
+    pub fn new(resource: ResourceRef, unreadable: &LabelledCounters) -> Arc<Self> {
         Arc::new(Self {
             kind: kind(&resource),
             resource,
             view: View::new("dependents", unreadable),
-            ended,
         })
     }
 
@@ -145,27 +136,23 @@ impl DependentView {
 
     /// The namespaces in which it is held down.
     pub fn held_down(&self) -> Vec<String> {
-        let is_marked = |state: &DependentState| match state {
+        let all = self.view.all().into_iter();
+        let marked = all.filter(|(_, state)| match &**state {
             DependentState::Present(observed) => observed.marks.held_down,
             _ => false,
-        };
-        let all = self.view.all().into_iter();
-        all.filter(|(_, state)| is_marked(state))
-            .map(|(key, _)| key.namespace)
-            .collect()
+        });
+        marked.map(|(key, _)| key.namespace).collect()
     }
 
-    /// Keeps the view up to date until it is ended. What may have changed goes to `changes`.
+    /// Keeps the view up to date. What may have changed goes to `changes`.
     pub fn run(
         &self,
         client: Client,
         changes: mpsc::Sender<Key>,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let api: Api<Readable<ScalableObject>> = Api::all_with(client, &self.kind);
-        let named = ListParams::default()
-            .fields(&format!("metadata.name={}", self.resource.name))
-            .limit(PER_PAGE);
+        let api: Api<ScalableObject> = Api::all_with(client, &self.kind);
+        let named = named(&self.resource.name);
         let prune = |object: ScalableObject| Some(DependentState::from(object));
-        Arc::clone(&self.view).run(api, named, prune, Some(changes), self.ended.clone())
+        Arc::clone(&self.view).run(api, named, prune, Some(changes))
     }
 }

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use common::metrics::UnreadableObjects;
+use common::metrics::LabelledCounters;
 use common::objects::metadata;
 use common::view::View;
 use go_compat::null::null_as_default;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::ListParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Client, Resource};
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
-use crate::seed::{PER_PAGE, Seed};
+use crate::seed::{Seed, named};
 use crate::shoot_client::KubeconfigSecret;
 use crate::shoot_client::error::Cause;
 
@@ -33,40 +31,26 @@ struct SecretData {
     kubeconfig: Option<ByteString>,
 }
 
-impl From<PrunedSecret> for KubeconfigSecret {
-    fn from(secret: PrunedSecret) -> Self {
-        Self {
-            kubeconfig: secret.data.kubeconfig.map(|bytes| bytes.0),
-        }
-    }
-}
-
 pub struct SecretView {
     pub name: String,
     pub view: Arc<View<KubeconfigSecret>>,
-    pub ended: CancellationToken,
 }
 
 impl SecretView {
-    pub fn new(name: &str, unreadable: &UnreadableObjects, ended: CancellationToken) -> Arc<Self> {
+    pub fn new(name: &str, unreadable: &LabelledCounters) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
             view: View::new("secrets", unreadable),
-            ended,
         })
     }
 
-    /// Keeps the view up to date until it is ended.
+    /// Keeps the view up to date.
     pub fn run(&self, client: Client) -> impl Future<Output = ()> + Send + use<> {
-        let named = ListParams::default().fields(&format!("metadata.name={}", self.name));
-        let prune = |secret: PrunedSecret| Some(KubeconfigSecret::from(secret));
-        Arc::clone(&self.view).run(
-            Api::all(client),
-            named.limit(PER_PAGE),
-            prune,
-            None,
-            self.ended.clone(),
-        )
+        let prune = |PrunedSecret { data, .. }| {
+            let kubeconfig = data.kubeconfig.map(|ByteString(bytes)| bytes);
+            Some(KubeconfigSecret { kubeconfig })
+        };
+        Arc::clone(&self.view).run(Api::all(client), named(&self.name), prune, None)
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use common::view::Key;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
-use tokio_util::sync::CancellationToken;
 
 use super::GARDEN;
 
@@ -53,14 +52,8 @@ impl Wakers {
 
     /// Wakes the tasks by the objects that have changed: those in a shoot's namespace, and the
     /// namespaces themselves.
-    pub(super) async fn forward(
-        self: Arc<Self>,
-        mut changes: mpsc::Receiver<Key>,
-        cancelled: CancellationToken,
-    ) {
-        while let Some(Some(Key { namespace, name })) =
-            cancelled.run_until_cancelled(changes.recv()).await
-        {
+    pub(super) async fn forward(self: Arc<Self>, mut changes: mpsc::Receiver<Key>) {
+        while let Some(Key { namespace, name }) = changes.recv().await {
             let shoot = if namespace.is_empty() {
                 name
             } else {

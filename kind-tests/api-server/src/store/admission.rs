@@ -9,19 +9,17 @@ use crate::{
     status::{ApiError, bad_request, conflict, immutable_uid, without_version},
 };
 
-/// What clients cannot change.
-const FIXED: [&str; 7] = [
+/// Fields of the metadata that stay as they are.
+const FIXED: [&str; 5] = [
     "name",
     "namespace",
     "uid",
     "creationTimestamp",
-    "generation",
     "resourceVersion",
-    "deletionTimestamp",
 ];
 
-/// Checks an update against the version it replaces and restores what clients cannot change. The
-/// test may change the status and the deletion, whatever the version is.
+/// Checks an update against the version it replaces, and restores what stays as it is. The test may
+/// change any version.
 pub(super) fn admit(
     resource: &Resource,
     old: &StoredObject,
@@ -29,14 +27,23 @@ pub(super) fn admit(
     client: Option<&Record>,
 ) -> Result<(), ApiError> {
     set_type(resource, new)?;
-    merge(new, &json!({"metadata": {}}));
-    let Some(client) = client else {
-        restore(new, old, &FIXED[..6]);
-        return Ok(());
-    };
+    if let Some(client) = client {
+        check(resource, old, new, client)?;
+    }
+    for key in FIXED {
+        merge(new, &json!({"metadata": {key: old.value["metadata"][key]}}));
+    }
+    Ok(())
+}
+
+fn check(
+    resource: &Resource,
+    old: &StoredObject,
+    new: &Value,
+    client: &Record,
+) -> Result<(), ApiError> {
     let (name, is) = (old.metadata("name"), old.metadata("uid"));
-    let other = Some(metadata(new, "uid")).filter(|uid| !uid.is_empty() && *uid != is);
-    let version = metadata(new, "resourceVersion");
+    let [uid, version] = ["uid", "resourceVersion"].map(|key| metadata(new, key));
     if version.is_empty() && client.verb == "update" {
         return Err(without_version(resource, name));
     }
@@ -44,25 +51,10 @@ pub(super) fn admit(
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(conflict(resource, name, why));
     }
-    if let Some(other) = other {
-        return Err(immutable_uid(resource, name, other));
+    if !uid.is_empty() && uid != is {
+        return Err(immutable_uid(resource, name, uid));
     }
-    if resource.status {
-        set_or_remove(new, "status", &old.value["status"]);
-    }
-    restore(new, old, &FIXED);
     Ok(())
-}
-
-fn restore(new: &mut Value, old: &StoredObject, fixed: &[&str]) {
-    for key in fixed {
-        set_or_remove(&mut new["metadata"], key, &old.value["metadata"][*key]);
-    }
-}
-
-fn set_or_remove(value: &mut Value, key: &str, content: &Value) {
-    merge(value, &json!({key: null}));
-    merge(value, &json!({key: content}));
 }
 
 pub(super) fn set_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
@@ -73,28 +65,11 @@ pub(super) fn set_type(resource: &Resource, value: &mut Value) -> Result<(), Api
     Ok(())
 }
 
-/// What has a default gets it, and empty maps go.
-pub(super) fn set_defaults(resource: &Resource, value: &mut Value) {
+/// Empty maps go.
+pub(super) fn leave_out_empty_maps(value: &mut Value) {
     for key in ["labels", "annotations"] {
         if value["metadata"][key] == json!({}) {
             merge(value, &json!({"metadata": {key: null}}));
         }
     }
-    if resource.replicas && value["spec"]["replicas"].is_null() {
-        merge(value, &json!({"spec": {"replicas": 1}}));
-    }
-}
-
-/// The part of an object whose change counts as a new generation: of Deployments also the
-/// annotations.
-pub(super) fn wish(resource: &Resource, object: &Value) -> Value {
-    if resource.kind == "Deployment" {
-        return json!([object["spec"], object["metadata"]["annotations"]]);
-    }
-    if !resource.custom {
-        return object["spec"].clone();
-    }
-    let mut wish = object.clone();
-    merge(&mut wish, &json!({"metadata": null, "status": null}));
-    wish
 }

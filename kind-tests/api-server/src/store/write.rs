@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::{
     ObservedWrite, Store, StoreState, StoredChange,
-    admission::{admit, set_defaults, set_type, wish},
+    admission::{admit, leave_out_empty_maps, set_type},
     key,
 };
 use crate::{
     object::{StoredObject, merge, metadata},
     requests::Record,
     resource::Resource,
-    status::{ApiError, already_exists, check_precondition, of_code},
+    status::{ApiError, already_exists, check_precondition},
 };
 
 impl Store {
@@ -30,19 +30,11 @@ impl Store {
     ) -> Result<Arc<StoredObject>, ApiError> {
         let state = self.lock();
         set_type(resource, &mut value)?;
-        if !metadata(&value, "resourceVersion").is_empty() {
-            let why = "resourceVersion should not be set on objects to be created";
-            return Err(of_code(500, why));
-        }
         let name = metadata(&value, "name").to_owned();
         let metadata = json!({"name": name, "namespace": resource.namespaced.then_some(namespace),
-            "uid": format!("00000000-0000-4000-8000-{:012x}", state.revision + 1), "creationTimestamp": now(),
-            "generation": resource.has_generation().then_some(1)});
+            "uid": format!("00000000-0000-4000-8000-{:012x}", state.revision + 1), "creationTimestamp": now()});
         merge(&mut value, &json!({"metadata": metadata}));
-        if client.is_some() && resource.status {
-            merge(&mut value, &json!({"status": null}));
-        }
-        set_defaults(resource, &mut value);
+        leave_out_empty_maps(&mut value);
         if state.tables[resource].contains_key(&key(&value)) {
             return Err(already_exists(resource, &name));
         }
@@ -63,13 +55,9 @@ impl Store {
         let mut value = old.value.clone();
         change(&mut value);
         admit(resource, &old, &mut value, client)?;
-        set_defaults(resource, &mut value);
+        leave_out_empty_maps(&mut value);
         if value == old.value {
             return Ok(old);
-        }
-        if resource.has_generation() && wish(resource, &value) != wish(resource, &old.value) {
-            let generation = old.value["metadata"]["generation"].as_i64();
-            value["metadata"]["generation"] = json!(generation.unwrap_or_default() + 1);
         }
         if client.is_some_and(Record::is_dry_run) {
             return Ok(Arc::new(StoredObject::new(

@@ -1,6 +1,5 @@
 //! One replica: a process that is started again whenever it ends, as a Deployment does.
 
-use std::fs::{File, metadata, remove_file};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +26,6 @@ const RESTART: Duration = Duration::from_secs(1);
 /// For so long a disturbance can be why a leader steps down.
 const EXCUSE: Duration = Duration::from_secs(20);
 
-/// A log that has grown larger is emptied when it has been searched: hours of it would fill the
-/// memory.
-const MAX_LOG: u64 = 16 << 20;
 /// So many of the last lines of a log are evidence.
 const LINES: usize = 30;
 
@@ -56,8 +52,6 @@ pub(super) struct AgentProcess {
     sent: Option<Signal>,
     /// When something last happened that may make a leader step down.
     disturbed: Option<Instant>,
-    /// Where the process serves its metrics, once it is known.
-    address: Option<String>,
 }
 
 impl AgentReplica {
@@ -119,6 +113,7 @@ impl AgentReplica {
     pub fn start_as(&self, change: impl FnOnce(AgentStart) -> AgentStart) -> Result<()> {
         let (serial, mut start) = (self.serial() + 1, change(self.start.clone()));
         start.log = self.log_of(serial);
+        self.world.credentials.watch(&start.log);
         let process = Some(match start.binary {
             Some(_) => RunningReplica::Process(Box::new(start.run()?)),
             None => RunningReplica::Task(AgentTask::start(&start, self.name, &self.world)?),
@@ -185,7 +180,8 @@ impl AgentReplica {
             // It was started at the moment at which its config was made unreadable, and rightly
             // refuses to begin.
             (None, Some(1))
-                if !*self.world.configs_good.borrow() && self.metrics_address().is_err() => {}
+                if !*self.world.configs_good.borrow()
+                    && page::address(&self.log(), "/metrics").is_err() => {}
             (sent, code) => self.failed(&format!("ended with {code:?} after {sent:?}")),
         }
         self.search_log();
@@ -199,28 +195,11 @@ impl AgentReplica {
         violations.found(ViolationKind::ProcessFailures, self.name, why, &lines);
     }
 
-    /// Searches the log of the process for what must never stand there.
+    /// Searches the log of the process for a panic.
     pub fn search_log(&self) {
-        let log = self.log();
-        let token = self.token();
-        // A panic, and tokens: the shoots', its own, and how those of a real API server begin.
-        for word in ["panicked", "soak-probe-token", &token, "eyJhbGci"] {
-            let line = tail(&log, 1, word);
-            if !line.is_empty() {
-                self.failed(&format!("{word} in its log: {line}"));
-            }
-        }
-        let is_large = metadata(&log).is_ok_and(|log| log.len() > MAX_LOG);
-        if is_large && self.metrics_address().is_ok() {
-            // It is written to at its end, wherever that is.
-            let file = File::options().write(true).open(&log);
-            if let Err(error) = file.and_then(|file| file.set_len(0)) {
-                eprintln!("{}: {error}", log.display());
-            }
-        }
-        // The files of those before are evidence no more.
-        for old in 1..self.serial().saturating_sub(2) {
-            remove_file(self.log_of(old)).ok();
+        let panic = tail(&self.log(), 1, "panic");
+        if !panic.is_empty() {
+            self.failed(&panic);
         }
     }
 
@@ -279,18 +258,5 @@ impl AgentReplica {
         if let Some(process) = &state.process {
             process.signal(signal).ok();
         }
-    }
-
-    /// Where it serves its metrics, as its log says.
-    ///
-    /// # Errors
-    /// When it has not (yet).
-    pub fn metrics_address(&self) -> Result<String> {
-        let state = &mut *self.state.lock();
-        let address = match state.address.take() {
-            Some(known) => known,
-            None => page::address(&self.log_of(state.serial), "/metrics")?,
-        };
-        Ok(state.address.insert(address).clone())
     }
 }

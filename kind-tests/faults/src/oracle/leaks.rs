@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-/// How much of each thing a process uses: tasks, sockets, files (descriptors), threads, and
-/// `resident_kib` of memory.
+/// How much of each thing a process uses: tasks, files (descriptors), threads, and `resident_kib` of
+/// memory.
 pub type Used = BTreeMap<&'static str, u64>;
 
 /// A replica's name, which of its processes it was, and whether that led.

@@ -3,32 +3,28 @@
 //!
 //! It is written to from inside of the stores' locks, so whoever holds it must not use a store.
 
-pub mod clock;
-pub mod history;
 pub mod judge;
 pub mod pods;
-pub mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::clock::NodeClock;
-use self::history::Change;
 use self::judge::{Episode, LastingCondition, Sample};
 use self::pods::ControlPlanePods;
 use super::disturbances::Disturbance;
-use super::truth::{BLUR, LeaseTruth, TOLERANCE};
+use super::truth::{BLUR, LeaseTruth};
 use crate::pace::{BEAT, GRACE, PROBE_AGE, WELL};
 use crate::writes::ScaledDependent;
 
-/// How much of the past is kept: more than any probe\'s age, and than a replica that does not lead
+/// How much of the past is kept: more than any probe's age, and than a replica that does not lead
 /// waits before it restores, at ten samples a second and one more for each write.
 const SAMPLES: usize = 1000;
 const EVENTS: usize = 70;
-/// More than there are in the longest outage.
-const CHANGES: usize = 2000;
+/// A lease that is not known yet is watched for a beat and so much longer before its silence counts
+/// (D-21).
+const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// What a node does, and what counts of it.
 #[derive(Clone, Debug)]
@@ -37,7 +33,6 @@ pub struct NodeState {
     pub renewed: Instant,
     /// Whether it has lost its way to the API server.
     pub cut: bool,
-    pub clock: NodeClock,
     /// Whether its Machine is neither Failed nor Terminating, and the node itself says nothing
     /// against it.
     pub counts: bool,
@@ -49,7 +44,6 @@ impl NodeState {
         Self {
             renewed: now,
             cut: false,
-            clock: NodeClock::default(),
             counts: true,
         }
     }
@@ -62,20 +56,14 @@ pub struct ShootRecord {
     pub nodes: BTreeMap<String, NodeState>,
     pub dependents: BTreeMap<String, ScaledDependent>,
     /// The replicas that its owner wants of them.
-    pub wanted: BTreeMap<&'static str, i64>,
+    pub wanted: BTreeMap<String, i64>,
     /// The token that it is probed by.
     pub token: String,
     pub pods: ControlPlanePods,
     /// What keeps the shoot's API server from answering the watchdog.
     pub api: Disturbance,
-    /// Since when its Cluster says that it must not be probed.
-    pub stopped_since: Option<Instant>,
-    /// Since when operators want it left alone.
-    pub paused_since: Option<Instant>,
-    /// When they last let it go on.
-    pub paused_until: Option<Instant>,
-    /// What became of its dependents, for as long as a record of an outage may tell it.
-    changes: VecDeque<Change>,
+    /// Since when its Cluster says that it must not be probed, or operators have paused it.
+    pub left_alone_since: Option<Instant>,
     /// Since when somebody can have been watching it without a break.
     pub watched_from: Instant,
     /// From when until when its API server was away, for its nodes too; without an end while it is.
@@ -103,10 +91,7 @@ impl ShootRecord {
             token: String::new(),
             pods: ControlPlanePods::new(from),
             api: Disturbance::clear_from(from),
-            stopped_since: None,
-            paused_since: None,
-            paused_until: None,
-            changes: VecDeque::new(),
+            left_alone_since: None,
             watched_from: from,
             away: None,
             unsettled_until: from,
@@ -133,36 +118,7 @@ impl ShootRecord {
                 self.raised_at = Some(now);
             }
         }
-        self.change(name, None, Some(is), now);
-    }
-
-    /// A dependent has changed, by this replica's hand or another's; none is left of one that is
-    /// gone.
-    pub fn change(
-        &mut self,
-        name: &str,
-        writer: Option<&str>,
-        is: Option<ScaledDependent>,
-        now: Instant,
-    ) {
-        let change = Change {
-            name: name.to_owned(),
-            at: now,
-            writer: writer.map(str::to_owned),
-            was: self.dependents.get(name).cloned(),
-            is: is.clone(),
-        };
-        keep(&mut self.changes, CHANGES, change);
-        match is {
-            Some(is) => drop(self.dependents.insert(name.to_owned(), is)),
-            None => drop(self.dependents.remove(name)),
-        }
-    }
-
-    /// Whether operators wanted it left alone at some time in this span.
-    fn was_paused(&self, from: Instant, until: Instant) -> bool {
-        self.paused_since.is_some_and(|since| since <= until)
-            || self.paused_until.is_some_and(|at| at >= from)
+        self.dependents.insert(name.to_owned(), is);
     }
 
     /// Which nodes count, or the grace, have changed: the watchdog may judge by the old or the new
@@ -197,7 +153,7 @@ impl ShootRecord {
     }
 
     /// The leases that count now.
-    fn leases(&self, watched_from: Instant, now: Instant) -> Vec<LeaseTruth> {
+    fn leases(&self, now: Instant) -> Vec<LeaseTruth> {
         // While the API server is away, and for a beat and a second after that, what was silent
         // before is evidence of an outage.
         let in_doubt = |until: Option<Instant>| {
@@ -209,8 +165,6 @@ impl ShootRecord {
         let lease = |node: &NodeState| LeaseTruth {
             silent: now.saturating_duration_since(node.renewed),
             evident: evidence.saturating_duration_since(node.renewed),
-            skewed: node.clock.is_off(now),
-            watched: now.saturating_duration_since(watched_from),
         };
         counted.map(lease).collect()
     }

@@ -36,8 +36,6 @@ pub enum ViolationKind {
     ProcessFailures,
     /// A request that was forbidden.
     ForbiddenRequests,
-    /// A record of an outage that says what was not so.
-    UntrueRecords,
 }
 
 /// What was found and counted, since when.

@@ -11,7 +11,7 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 use testbed::agent::AgentStart;
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice};
-use testbed::gardener::{self, IGNORE, PAUSE, PROTECTED, REPLICAS};
+use testbed::gardener::{PROTECTED, REPLICAS};
 use testbed::renewers::stamp;
 use tokio::time::Instant;
 
@@ -19,10 +19,9 @@ use super::Script;
 use super::checks::scales;
 use crate::oracle::disturbances::Disturbance;
 use crate::pace::{HAND_OVER, STOP_DEADLINE};
-use crate::shoot::{CLUSTERS, SoakShoot, long, resource_of};
+use crate::shoot::long;
 use crate::story::be_away;
 use crate::story::injected_fault::{InjectedFault, number};
-use crate::story::life::{go_on, stop};
 
 impl Script {
     pub(super) fn start(&self, name: &str) -> Result<()> {
@@ -36,16 +35,7 @@ impl Script {
     pub(super) fn configure(&self, change: &str) -> Result<()> {
         let change = change.replace("\\n", "\n");
         let (old, new) = change.split_once(" => ").context("no => in it")?;
-        let mut changed = 0;
-        for replica in &self.life.agents.0 {
-            let text = std::fs::read_to_string(&replica.start.config)?;
-            if text.contains(old) {
-                std::fs::write(&replica.start.config, text.replace(old, new))?;
-                changed += 1;
-            }
-        }
-        ensure!(changed > 0, "no config says so");
-        Ok(())
+        self.life.agents.configure(old, new)
     }
 
     /// An agent's Lease is held by somebody else for ten minutes, or free.
@@ -73,34 +63,6 @@ impl Script {
         }
     }
 
-    /// A merge patch of the Cluster's spec, or it is deleted, or made again.
-    pub(super) fn change_cluster(&self, change: &str) -> Result<()> {
-        let (store, namespace) = (self.seed().store(), &self.shoot().namespace);
-        match change {
-            "gone" => drop(store.delete(CLUSTERS, "", namespace)?),
-            "new" => self.shoot().publish()?,
-            spec => {
-                let spec: Value = serde_json::from_str(spec)?;
-                store.patch(CLUSTERS, "", namespace, &json!({ "spec": spec }))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether nothing may be written or asked for from now on, as where the shoot is paused or moves.
-    pub(super) fn leave_alone(&self, alone: bool) {
-        match alone {
-            true => stop(self.shoot(), "hands off"),
-            false => go_on(self.shoot(), "hands on"),
-        }
-        self.shoot().update_record(|record, now| {
-            if !alone {
-                record.paused_until = Some(now);
-            }
-            record.paused_since = alone.then_some(now);
-        });
-    }
-
     /// The API server is away, for its nodes too.
     pub(super) async fn be_away(&self, time: Duration) {
         self.disturb(false);
@@ -115,7 +77,7 @@ impl Script {
         if says == "-" {
             return self.configure(&format!("{check}tolerance: 1h}}\n => \n"));
         }
-        self.change_cluster(
+        self.shoot().change_cluster(
             r#"{"seed": {"metadata": {"name": "here", "uid": "an-id"}},
                 "shoot": {"status": {"advertisedAddresses": [{"name": "internal", "url": "https://api.s.p.internal.example.org"}]}}}"#,
         )?;
@@ -124,36 +86,13 @@ impl Script {
         ))
     }
 
-    /// A Cluster with something that is nested deeply, and a Machine that cannot be read, each with
-    /// this label.
-    pub(super) fn apply_unreadable(&self, label: &str) -> Result<()> {
-        let mut cluster = gardener::cluster("shoot--p--deep", None);
-        gardener::nest_deeply(&mut cluster);
-        let mut machine = gardener::machine("shoot--p--deep", "broken");
-        machine["status"]["currentStatus"] = json!(8);
-        for mut object in [cluster, machine] {
-            object["metadata"]["labels"] = json!({"a": label});
-            self.seed().store().apply(object)?;
-        }
-        Ok(())
-    }
-
-    /// What a namespace says of a pause; nothing for "-".
-    pub(super) fn pause(&self, namespace: &str, says: &str) -> Result<()> {
-        let says = (says != "-").then_some(says);
-        let annotations = json!({"metadata": {"annotations": {PAUSE: says}}});
-        let store = self.seed().store();
-        store.patch("namespaces", "", namespace, &annotations)?;
-        Ok(())
-    }
-
     /// Others do something to a dependent while a write of it arrives.
     pub(super) fn meanwhile(&mut self, change: &'static str) -> Result<()> {
         let (shoot, name) = (self.shoot().clone(), change.split(' ').next());
         let name = long(name.context("a name")?);
         let acts = move |record: &Record| {
             if scales(record) && record.name == name {
-                others(&shoot, change).expect("it can be done");
+                shoot.others(change).expect("it can be done");
             }
             false
         };
@@ -165,21 +104,17 @@ impl Script {
     pub(super) fn meanwhile_pod(&self, place: &str, is_replaced: bool) -> Result<()> {
         let (namespace, name) = place.split_once('/').context("no name")?;
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let mut new = crash_looping(place, "apiserver")?;
+        new["metadata"]["labels"]["a"] = "b".into();
         let store = self.seed().store().clone();
         let is_over = AtomicBool::new(false);
         let acts = move |record: &Record| {
             if record.verb == "delete" && record.name == name && !is_over.swap(true, Relaxed) {
-                let mut pod = store.get("pods", &namespace, &name).expect("it crashes");
                 if is_replaced {
-                    store
-                        .delete("pods", &namespace, &name)
-                        .expect("it is there");
+                    let gone = store.delete("pods", &namespace, &name);
+                    gone.expect("it is there");
                 }
-                pod["metadata"]["labels"]["a"] = "b".into();
-                for own in ["uid", "resourceVersion"] {
-                    pod["metadata"][own] = Value::Null;
-                }
-                store.apply(pod).expect("a pod");
+                store.apply(new.clone()).expect("a pod");
             }
             false
         };
@@ -205,14 +140,8 @@ impl Script {
     /// An API server has this fault from now on.
     pub(super) fn fail(&mut self, is_seed: bool, fault: &str) -> Result<()> {
         self.disturb(is_seed);
-        let api = self.api(is_seed);
-        match InjectedFault::named(fault)? {
-            InjectedFault::Answers(when, fault) => {
-                self.fault = Some((is_seed, api.faults().add(when, fault)));
-            }
-            InjectedFault::Network(network) => api.set_network(network),
-            InjectedFault::Moment(strike) => strike(api),
-        }
+        let begun = InjectedFault::named(fault)?.begin(self.api(is_seed));
+        self.fault = begun.map(|id| (is_seed, id)).or(self.fault);
         Ok(())
     }
 
@@ -232,12 +161,9 @@ impl Script {
         }
     }
 
-    /// A pod crash-loops that has this role, and an owner of its own.
+    /// A pod crash-loops that has this role.
     pub(super) fn crash(&self, place: &str, role: &str) -> Result<()> {
-        let (namespace, name) = place.split_once('/').context("no name")?;
-        let labels = json!({ROLE.0: ROLE.1, "role": role});
-        let pod = pod(namespace, name, &labels, Some(place), PodHealth::Waiting);
-        self.seed().store().apply(pod)?;
+        self.seed().store().apply(crash_looping(place, role)?)?;
         Ok(())
     }
 
@@ -295,36 +221,10 @@ impl Script {
     }
 }
 
-/// Somebody else changes a dependent: `NAME REPLICAS`, `held`, `ignored`, `gone` or `new REPLICAS`.
-pub(super) fn others(shoot: &SoakShoot, change: &'static str) -> Result<()> {
-    let (name, change) = change.split_once(' ').context("no change in it")?;
-    let name = long(name);
-    let wanted = shoot.wanted(name);
-    let annotated = |annotations: Value, replicas: i64| json!({"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}});
-    let patch = match change {
-        "gone" => {
-            return shoot
-                .seed
-                .delete(resource_of(name), &shoot.namespace, name)
-                .map(drop)
-                .map_err(Into::into);
-        }
-        "held" => annotated(json!({REPLICAS: wanted.to_string(), PROTECTED: ""}), 0),
-        "ignored" => annotated(json!({IGNORE: "true"}), wanted),
-        replicas => {
-            let is_new = replicas.starts_with("new ");
-            let replicas = number(replicas.trim_start_matches("new "))?;
-            if replicas > 0 {
-                shoot.record().wanted.insert(name, replicas);
-            }
-            if is_new {
-                return shoot.create_dependent(name);
-            }
-            json!({"spec": {"replicas": replicas}})
-        }
-    };
-    shoot
-        .seed
-        .patch(resource_of(name), &shoot.namespace, name, &patch)?;
-    Ok(())
+/// The pod of this namespace and name, with an owner of its own.
+fn crash_looping(place: &str, role: &str) -> Result<Value> {
+    let (namespace, name) = place.split_once('/').context("no name")?;
+    let labels = json!({ROLE.0: ROLE.1, "role": role});
+    let waiting = PodHealth::Waiting;
+    Ok(pod(namespace, name, &labels, Some(place), waiting))
 }

@@ -86,7 +86,7 @@ impl Script {
     }
 
     pub(super) fn search(&self, what: &str, text: &str) {
-        self.life.credentials.search(what, text.as_bytes());
+        self.life.world.credentials.search(what, text.as_bytes());
     }
 
     /// A page of the agent that was started last.

@@ -5,8 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api_server::protobuf::wire::{MEDIA_TYPE, envelope, message, text};
-use api_server::{Fault, MemoryApi, Network, Record, When};
+use api_server::{Fault, FaultId, MemoryApi, Network, Record, When};
 use serde_json::{Value, json};
 
 use crate::shoot::long;
@@ -44,20 +43,31 @@ impl InjectedFault {
         })
     }
 
+    /// `false` if it is over at once.
+    pub fn lasts(&self) -> bool {
+        !matches!(self, Self::Moment(_))
+    }
+
+    /// It begins; of some answers its id.
+    pub fn begin(self, api: &MemoryApi) -> Option<FaultId> {
+        match self {
+            Self::Answers(when, fault) => return Some(api.faults().add(when, fault)),
+            Self::Network(network) => api.set_network(network),
+            Self::Moment(strike) => strike(api),
+        }
+        None
+    }
+
     /// It lasts for as long as this takes, if it is not over at once.
     pub async fn during(self, api: &MemoryApi, time: impl Future<Output = ()>) {
-        match self {
-            Self::Answers(when, fault) => {
-                let id = api.faults().add(when, fault);
-                time.await;
-                api.faults().remove(id);
-            }
-            Self::Network(network) => {
-                api.set_network(network);
-                time.await;
-                api.set_network(Network::Up);
-            }
-            Self::Moment(strike) => strike(api),
+        let lasts = self.lasts();
+        let begun = self.begin(api);
+        if lasts {
+            time.await;
+            api.set_network(Network::Up);
+        }
+        if let Some(id) = begun {
+            api.faults().remove(id);
         }
     }
 }
@@ -92,13 +102,11 @@ fn requests(words: &str) -> When {
 
 /// The fault that words name.
 pub fn fault_of(words: &str) -> Result<Fault> {
-    let pause = Duration::from_millis(200);
-    let answer = |code, content: &str, body: Vec<u8>| Fault::Answer {
+    let json = |code, body: Value| Fault::Answer {
         code,
-        headers: vec![("content-type".to_owned(), content.to_owned())],
-        body: body.into(),
+        headers: Vec::new(),
+        body: body.to_string().into(),
     };
-    let json = |code, body: Value| answer(code, "application/json", body.to_string().into());
     Ok(match words.split_once(' ').unwrap_or((words, "")) {
         ("stalls", "") => Fault::Stall,
         ("stalls", _) => Fault::StallAfter,
@@ -106,16 +114,12 @@ pub fn fault_of(words: &str) -> Result<Fault> {
         ("closes", _) => Fault::CloseAfter,
         ("throttles", time) => Fault::throttle(number(time)?),
         ("delays", time) => Fault::Delay(seconds(time)?),
-        ("slow", _) => Fault::Slow { bytes: 16, pause },
+        ("slow", _) => Fault::Slow {
+            bytes: 16,
+            pause: Duration::from_millis(200),
+        },
         ("truncated", _) => Fault::Truncate,
         ("garbage", _) => Fault::Garbage,
-        ("oversized", _) => Fault::Oversized(33 << 20),
-        ("endless", _) => Fault::Endless { bytes: 4096, pause },
-        // A list of something else, under the name of what was asked for.
-        ("pods", _) => {
-            let list = envelope("v1", "PodList", &message(1, &[text(2, "1")]));
-            answer(200, MEDIA_TYPE, list)
-        }
         ("answers", body) => json(200, serde_json::from_str(body)?),
         (code, "") => Fault::status(number(code)?),
         (code, why) => {

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use rand::RngExt;
-use serde_json::json;
 use testbed::gardener::PROBE_SECRET;
 
 use super::actor::Actor;
@@ -13,12 +11,13 @@ use super::injected_fault::InjectedFault;
 use crate::pace::BEAT;
 use crate::shoot::SoakShoot;
 
-/// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry.
-const CONSEQUENCES: Duration = Duration::from_millis(500);
+/// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry:
+/// later by the second that a throttling API server has asked for.
+const CONSEQUENCES: Duration = Duration::from_millis(1500);
 
-/// What an API server in memory does to the probes; one that throttles asks for N seconds.
-const FAULTS: [&str; 19] = [
-    "* *: throttles N",
+/// What an API server in memory does to the probes.
+const FAULTS: [&str; 16] = [
+    "* *: throttles 1",
     "* *: 503",
     "list leases: 500",
     "list leases: 403",
@@ -33,9 +32,6 @@ const FAULTS: [&str; 19] = [
     "* *: slow",
     "list leases: truncated",
     "list leases: garbage",
-    "list leases: oversized",
-    "list leases: endless",
-    "list leases: pods",
     "cut",
 ];
 
@@ -44,32 +40,20 @@ fn begin(shoot: &SoakShoot, what: impl Into<String>) {
     shoot.happens(what, |record, _| record.api.begin());
 }
 
-/// It ends; it has consequences for so long.
-fn end(shoot: &SoakShoot, consequences: Duration) {
+/// It ends.
+fn end(shoot: &SoakShoot) {
     shoot.happens("answers can be had again", |record, now| {
-        record.api.end(now + consequences + CONSEQUENCES)
+        record.api.end(now + CONSEQUENCES)
     });
 }
 
 /// The API server fails for a while, in one of many ways.
 pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
-    let time = actor.seconds(1.0..=8.0);
-    let seconds = actor.rng.random_range(1..=3);
-    let fault = actor.pick(FAULTS).replace('N', &seconds.to_string());
-    let injected = InjectedFault::named(&fault)?;
-    if matches!(injected, InjectedFault::Moment(_)) {
-        shoot.note(fault);
-        injected.during(&shoot.api, async {}).await;
-        return Ok(());
-    }
-    let throttled = if fault.contains("throttles") {
-        seconds
-    } else {
-        0
-    };
+    let (fault, time) = (actor.pick(FAULTS), actor.seconds(1.0..=8.0));
     begin(shoot, fault);
+    let injected = InjectedFault::named(fault)?;
     injected.during(&shoot.api, actor.pause(time)).await;
-    end(shoot, Duration::from_secs(throttled));
+    end(shoot);
     Ok(())
 }
 
@@ -81,7 +65,7 @@ pub(super) async fn api_away(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
     let time = actor.seconds(5.0..=12.0);
     begin(shoot, format!("the API server is about to be away: {way}"));
     be_away(shoot, InjectedFault::named(way)?, time).await;
-    end(shoot, Duration::ZERO);
+    end(shoot);
     // All nodes can renew before it is away again: for one that flaps nothing is promised.
     actor.pause(2 * BEAT).await;
     Ok(())
@@ -106,7 +90,7 @@ pub(super) async fn rotation(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
         actor.pause(gap).await;
         shoot.api.access().revoke(&old);
     }
-    end(shoot, Duration::ZERO);
+    end(shoot);
     done
 }
 
@@ -115,35 +99,22 @@ pub(super) async fn bad_secret(shoot: &SoakShoot, actor: &mut Actor) -> Result<(
     let good = shoot.kubeconfig();
     let exec =
         "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";
-    let what = actor.pick([
-        "gone",
-        "empty",
-        "nonsense",
-        "an exec plugin",
-        "another server",
-        "no key",
+    let elsewhere = good.replace("https://127.0.0.1:", "https://127.0.0.2:");
+    let (what, bad) = actor.pick([
+        ("gone", None),
+        ("empty", Some(String::new())),
+        ("nonsense", Some("{neither: YAML nor".to_owned())),
+        ("an exec plugin", Some(good.replace("    token:", exec))),
+        ("another server", Some(elsewhere)),
     ]);
     begin(shoot, format!("the Secret is bad: {what}"));
-    let spoil = || -> Result<()> {
-        let (seed, namespace) = (&shoot.seed, &shoot.namespace);
-        match what {
-            "gone" => drop(seed.delete("secrets", namespace, PROBE_SECRET)?),
-            "empty" => shoot.write_secret("")?,
-            "nonsense" => shoot.write_secret("{neither: YAML nor")?,
-            "an exec plugin" => shoot.write_secret(&good.replace("    token:", exec))?,
-            "another server" => {
-                shoot.write_secret(&good.replace("https://127.0.0.1:", "https://127.0.0.2:"))?
-            }
-            _ => {
-                let data = json!({"data": {"kubeconfig": null, "other": "eA=="}});
-                drop(seed.patch("secrets", namespace, PROBE_SECRET, &data)?);
-            }
-        }
-        Ok(())
+    let gone = || shoot.seed.delete("secrets", &shoot.namespace, PROBE_SECRET);
+    let written = match bad {
+        Some(bad) => shoot.write_secret(&bad),
+        None => gone().map(drop).map_err(Into::into),
     };
-    let written = spoil();
     actor.wait(0.5..=6.0).await;
     let restored = shoot.write_secret(&good);
-    end(shoot, Duration::ZERO);
+    end(shoot);
     written.and(restored)
 }

@@ -1,33 +1,11 @@
-//! The nodes' clocks, and which nodes count.
+//! Which nodes count.
 
 use anyhow::Result;
-use chrono::TimeDelta;
 use rand::RngExt;
 
 use super::actor::Actor;
 use super::some_nodes;
 use crate::shoot::{MACHINES, NODES, SoakShoot};
-
-/// Clocks are off, step, or drift, for a while.
-pub(super) async fn clocks(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
-    let share = actor.pick([1.0, 0.7, 0.3]);
-    let nodes = some_nodes(shoot, actor, share);
-    for _ in 0..actor.rng.random_range(1..=3) {
-        // Each far enough from any other that a step is noticed.
-        let skew = TimeDelta::seconds(actor.pick([-90, -40, -10, 10, 40, 90]));
-        // Up to 2 ms in a second: far more than any crystal, the most that NTP slews is a quarter
-        // of it.
-        let drift = TimeDelta::microseconds(actor.rng.random_range(-2000..=2000));
-        shoot.change_nodes(&nodes, |node, now| node.clock.set(skew, drift, now));
-        shoot.note(format!("clocks are off by {skew}: {}", nodes.join(", ")));
-        actor.wait(1.0..=10.0).await;
-    }
-    shoot.change_nodes(&nodes, |node, now| {
-        node.clock.set(TimeDelta::zero(), TimeDelta::zero(), now)
-    });
-    shoot.note("clocks are right again");
-    Ok(())
-}
 
 /// What a node or its Machine says when it does not count, and when it does again.
 #[rustfmt::skip]

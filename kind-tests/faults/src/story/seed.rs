@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use nix::sys::signal::Signal;
-use testbed::agent::AgentKind;
 use tokio::time::Instant;
 
 use super::actor::Actor;
 use super::injected_fault::InjectedFault;
+use crate::agents::Agents;
 use crate::agents::running::CutOff;
-use crate::agents::{Agents, prober_config, weeder_config};
-use crate::pace::{HAND_OVER, WINDOW};
+use crate::pace::HAND_OVER;
 use crate::world::SoakWorld;
 
 /// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed
@@ -55,6 +54,14 @@ const FAULTS: [(&str, f64); 15] = [
     ("compacted", 0.0),
 ];
 
+/// Changes of the configs: something, what comes in its place, and whether that can be read.
+const CONFIGS: [(&str, &str, bool); 4] = [
+    ("probeInterval: 2s", "probeInterval: 3s", true),
+    ("probeInterval: 2s", "probeInterval: 30", false),
+    ("watchDuration: 12s", "watchDuration: 11s", true),
+    ("watchDuration: 12s", "watchDuration: -1s", false),
+];
+
 impl SeedFaults<'_> {
     /// Everybody's record gets a line.
     fn note_all(&self, event: &str) {
@@ -78,7 +85,7 @@ impl SeedFaults<'_> {
                 false => fault.to_owned(),
             };
             let injected = InjectedFault::named(&fault)?;
-            let lasts = !matches!(injected, InjectedFault::Moment(_));
+            let lasts = injected.lasts();
             let time = self.actor.seconds(if long {
                 0.5..=11.0
             } else {
@@ -133,40 +140,12 @@ impl SeedFaults<'_> {
     pub async fn configs(mut self) -> Result<()> {
         let oracle = &self.world.oracle;
         while self.another(15.0..=35.0).await {
-            let changes = [
-                (
-                    "probeInterval",
-                    true,
-                    AgentKind::Prober,
-                    prober_config("3s"),
-                ),
-                (
-                    "the prober's is bad",
-                    false,
-                    AgentKind::Prober,
-                    "probeInterval: 30".to_owned(),
-                ),
-                (
-                    "watchDuration",
-                    true,
-                    AgentKind::Weeder,
-                    weeder_config(WINDOW - Duration::from_secs(1)),
-                ),
-                (
-                    "the weeder's is bad",
-                    false,
-                    AgentKind::Weeder,
-                    "watchDuration: -1s".to_owned(),
-                ),
-            ];
-            let (what, good, kind, text) = self.actor.pick(changes);
+            let (old, new, is_good) = self.actor.pick(CONFIGS);
             oracle.violations.count("config changes");
-            self.note_all(&format!("CONFIG: {what}"));
-            self.world.configs_good.send_replace(good);
-            self.agents.configure(kind, &text)?;
-            if good && kind == AgentKind::Weeder {
-                oracle.disturbances().weeder_started = Instant::now();
-            }
+            self.note_all(&format!("CONFIG: {new}"));
+            self.world.configs_good.send_replace(is_good);
+            self.agents.configure(old, new)?;
+            oracle.disturbances().weeder_started = Instant::now();
             self.actor.wait(3.0..=10.0).await;
             self.note_all("CONFIG: as before");
             self.agents.configure_as_usual()?;

@@ -13,7 +13,7 @@ fn protection_is_rehearsed() {
         ("one that was overtaken by a change is soon made again",
          "seed rehearse deployments mcm: 409 x1; prober; rehearsed kcm mcm ca store; 30 s; rehearsed kcm mcm ca store mcm"),
         ("what operators have paused may be needed any time",
-         "pause shoot--soak--000 true; hands off; prober; rehearsed kcm mcm ca store; written"),
+         "pause true; hands off; prober; rehearsed kcm mcm ca store; written"),
         ("what is not scaled is not rehearsed",
          "others mcm ignored; prober; rehearsed kcm ca store"),
         ("nor is anything by a standby",

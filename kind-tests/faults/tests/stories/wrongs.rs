@@ -1,5 +1,8 @@
 //! Each wrong is found by the oracle as what it is.
 
+use std::collections::BTreeMap;
+
+use faults::oracle::leaks::leaks;
 use faults::script::tell;
 
 #[test]
@@ -22,12 +25,29 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
         ("an outage is missed", "prober; 20 s; hang prober; cut; 40 s; found MissedOutages"),
         ("an outage is answered late", "prober; 30 s; cut; 3 s; hang prober; 5.5 s; go prober; all held; heal; 10 s; found LateAnswers"),
         ("a shoot is not restored", "prober; 20 s; cut; all held; hang prober; heal; 60 s; found NotRestored"),
-        ("a record says what was not so: the leader does not count what is done in its name",
-         "prober; 20 s; cut; all held; others kcm 2; patches prober kcm 0 2 held; 4 s; heal; all up; 30 s; found UntrueRecords"),
         ("a pod is deleted that must stay", "weeder; 20 s; deletes weeder bare; found WrongDeletions"),
         ("one is deleted without the lead", "weeder; 20 s; hang weeder; 12 s; deletes weeder bare; found LeaderlessWrites; found WrongDeletions"),
         ("a crash-looping pod is left alone", "weeder; 20 s; service down; 4 s; hang weeder; service up; 11 s; found NotWeeded"),
         ("a request is forbidden", "only get pods; prober; 10 s; found ForbiddenRequests"),
+        ("a shoot's task panics, and is started again", "says probe panicked; found ProcessFailures"),
         ("a credential is logged", "says soak-prober-a-token; found ProcessFailures"),
     ]);
+}
+
+#[test]
+fn what_a_process_uses_more_and_more_is_a_leak() {
+    for (what, grows_by, is_leak) in [
+        ("files", 3, false),
+        ("files", 12, true),
+        ("resident_kib", 3_000, false),
+        ("resident_kib", 9_000, true),
+    ] {
+        let [first, last] = [20_000, 20_000 + grows_by].map(|used| BTreeMap::from([(what, used)]));
+        let usage = BTreeMap::from([(("prober-a", 1, true), [first, last])]);
+        assert_eq!(
+            leaks(&usage).len(),
+            usize::from(is_leak),
+            "{what}: {grows_by}"
+        );
+    }
 }

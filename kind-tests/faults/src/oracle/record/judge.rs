@@ -10,8 +10,7 @@ use crate::oracle::disturbances::DisturbanceSnapshot;
 use crate::oracle::truth::{Judgement, judge};
 use crate::oracle::violations::ViolationKind;
 use crate::pace::{BEAT, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
-use crate::shoot::STORE;
-use crate::writes::{ScaledDependent, WriteKind, write_kind, write_kind_in_two};
+use crate::writes::{ScaledDependent, WriteKind, write_kind};
 
 /// An outage that is in doubt for so long is over.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -59,8 +58,6 @@ impl Episode {
 /// A write of the watchdog to a dependent.
 pub struct WatchdogWrite<'a> {
     pub name: &'a str,
-    /// Which replica made it.
-    pub writer: &'a str,
     pub before: &'a Value,
     pub after: &'a Value,
     /// When its request arrived.
@@ -77,13 +74,12 @@ impl ShootRecord {
         disturbances: DisturbanceSnapshot,
         now: Instant,
     ) -> (Vec<Violation>, bool) {
-        let (judgement, api) = self.sample(disturbances, now);
+        let (judgement, api) = self.sample(now);
         // Since when nothing has kept any prober from knowing and protecting, and the leader from
         // restoring.
-        let left_alone = self.stopped_since.is_some() || self.paused_since.is_some();
         let able = |since: Option<Instant>| {
             let able = since?.max(api?).max(self.watched_from);
-            (!left_alone && able <= now).then_some(able)
+            (self.left_alone_since.is_none() && able <= now).then_some(able)
         };
         let guarded = able(disturbances.guarded_since);
         let led = able(disturbances.clear_since);
@@ -123,12 +119,7 @@ impl ShootRecord {
     }
 
     /// Judges by how it is now, and remembers that. Also since when the API server has answered.
-    fn sample(
-        &mut self,
-        disturbances: DisturbanceSnapshot,
-        now: Instant,
-    ) -> (Judgement, Option<Instant>) {
-        let guarded = disturbances.guarded_since.unwrap_or(now);
+    fn sample(&mut self, now: Instant) -> (Judgement, Option<Instant>) {
         let judgement = if now < self.unsettled_until {
             Judgement {
                 may_down: true,
@@ -136,10 +127,7 @@ impl ShootRecord {
                 ..Judgement::default()
             }
         } else {
-            judge(
-                &self.leases(guarded.max(self.watched_from), now),
-                self.grace,
-            )
+            judge(&self.leases(now), self.grace)
         };
         let api = self.api.clear_since(now);
         let sample = Sample {
@@ -200,7 +188,7 @@ impl ShootRecord {
         let [was, is] = [write.before, write.after].map(ScaledDependent::of);
         self.note(now, format!("the watchdog writes {name}: {was} -> {is}"));
         let judged = self.judge_write(write, &was, disturbances, now);
-        self.change(name, Some(write.writer), Some(is), now);
+        self.dependents.insert(name.to_owned(), is);
         let (kind, text) = judged.err()?;
         let text = format!("{name} {text}");
         self.note(now, format!("ORACLE: {text}"));
@@ -214,11 +202,7 @@ impl ShootRecord {
         disturbances: DisturbanceSnapshot,
         now: Instant,
     ) -> Result<(), Violation> {
-        let kind = match write.name {
-            STORE => write_kind_in_two(write.before, write.after),
-            _ => write_kind(write.before, write.after),
-        };
-        let kind = kind.map_err(|why| {
+        let kind = write_kind(write.before, write.after).map_err(|why| {
             let text = format!("is written wrongly: {why}");
             (ViolationKind::WrongMemories, text)
         })?;
@@ -237,9 +221,9 @@ impl ShootRecord {
                 "restored during an outage",
             ),
         };
-        self.sample(disturbances, now);
+        self.sample(now);
         if let Some(leaderless) = &write.leaderless
-            && let Some(why) = self.needs_lead(write.name, kind, was, arrived)
+            && let Some(why) = self.needs_lead(kind, was, arrived)
         {
             let text = format!("{why}, and {leaderless}");
             return Err((ViolationKind::LeaderlessWrites, text));
@@ -266,30 +250,24 @@ impl ShootRecord {
         arrived: Instant,
         disturbances: DisturbanceSnapshot,
     ) -> Result<(), Violation> {
-        for (since, what) in [
-            (self.stopped_since, "must not be probed"),
-            (self.paused_since, "is paused"),
-        ] {
-            // What the seed cannot tell is not known; what was seen of it before counts for a
-            // minute (D-27).
-            let Some((since, seed)) = since.zip(disturbances.seed_since) else {
-                continue;
-            };
-            let late = arrived.saturating_duration_since(since.max(seed));
-            if late > STOP_DEADLINE + disturbances.leeway {
-                let late = late.as_secs_f64();
-                let text = format!("is written {late:.1} s after the shoot {what}");
-                return Err((ViolationKind::DisobedientWrites, text));
-            }
+        // What the seed cannot tell is not known; what was seen of it before counts for a minute
+        // (D-27).
+        let Some((since, seed)) = self.left_alone_since.zip(disturbances.seed_since) else {
+            return Ok(());
+        };
+        let late = arrived.saturating_duration_since(since.max(seed));
+        if late <= STOP_DEADLINE + disturbances.leeway {
+            return Ok(());
         }
-        Ok(())
+        let late = late.as_secs_f64();
+        let text = format!("is written {late:.1} s after the shoot was to be left alone");
+        Err((ViolationKind::DisobedientWrites, text))
     }
 
     /// Why a prober may not write so without the lead (D-50): it protects, and restores what
     /// carries the marker when the shoot has been well for long.
     fn needs_lead(
         &self,
-        name: &str,
         kind: WriteKind,
         was: &ScaledDependent,
         arrived: Instant,
@@ -297,8 +275,6 @@ impl ShootRecord {
         match kind {
             WriteKind::Down | WriteKind::HandsOff => None,
             WriteKind::Marked => Some("gets its marker back"),
-            // The second of the two requests that restore it.
-            WriteKind::Up if was.replicas > 0 && name == STORE => None,
             WriteKind::Up if was.replicas > 0 => Some("is repaired"),
             WriteKind::Up if !was.marker => Some("is restored without carrying the marker"),
             WriteKind::Up => self
@@ -327,7 +303,6 @@ fn node_line(name: &str, node: &NodeState, now: Instant) -> String {
     let silent = now.saturating_duration_since(node.renewed);
     let mut line = format!("{name} silent for {:.1} s", silent.as_secs_f64());
     for (holds, words) in [
-        (node.clock.differs(), " (skewed)"),
         (!node.counts, " (does not count)"),
         (node.cut && silent > BEAT, " (cut)"),
     ] {
