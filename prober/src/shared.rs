@@ -40,13 +40,13 @@ pub struct Shared {
 
 impl Shared {
     /// Returns what a shoot decides by, besides probes and answers.
-    pub fn environment<'a>(
+    pub fn environment(
         &self,
         namespace: &str,
-        config: &'a Arc<Config>,
-        cluster: &'a ClusterState,
+        config: &Arc<Config>,
+        cluster: &ClusterState,
         machines: Option<Arc<BackedNodes>>,
-    ) -> Environment<'a> {
+    ) -> Environment {
         let Self {
             clock,
             seed,
@@ -71,8 +71,8 @@ impl Shared {
             owner.unwrap_or(Owner::Unknown)
         };
         Environment {
-            config,
-            settings: &cluster.settings,
+            config: Arc::clone(config),
+            settings: Arc::clone(&cluster.settings),
             options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
             leads: election.leads(),
             dry_run: election.is_dry_run(),

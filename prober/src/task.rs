@@ -228,12 +228,14 @@ impl Task {
     /// Lets the shoot act on an input and on what has changed around it.
     fn feed(&mut self, input: Input) {
         self.refresh();
-        let (config, cluster) = (Arc::clone(&self.context.config), Arc::clone(&self.cluster));
         let ShootContext {
-            namespace, shared, ..
+            namespace,
+            shared,
+            config,
+            ..
         } = &self.context;
         let machines = self.machines.of(&shared.seed, namespace);
-        let mut env = shared.environment(namespace, &config, &cluster, machines);
+        let mut env = shared.environment(namespace, config, &self.cluster, machines);
         env.permits = ByDirection {
             up: self.permits.up.is_some(),
             down: self.permits.down.is_some(),
@@ -260,7 +262,7 @@ impl Task {
 
     /// Begins the next rehearsal when it is due; while the shoot is not well there is none. One that
     /// is under way then is cancelled.
-    fn rehearse(&mut self, env: &Environment<'_>, now: Moment) {
+    fn rehearse(&mut self, env: &Environment, now: Moment) {
         let ShootContext {
             namespace,
             shared,

@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 pub struct DemoRecord {
     /// The time of what happens now. All times are seconds since the beginning.
     pub now: f64,
-    /// What viewers read, and when, oldest first.
-    pub events: Vec<(f64, String)>,
     /// Moments and counts.
     pub numbers: BTreeMap<String, f64>,
     pub words: BTreeMap<&'static str, String>,
@@ -16,8 +14,8 @@ pub struct DemoRecord {
 
 impl DemoRecord {
     /// Says something to viewers; see [`DemoRecord::filled_in`].
-    pub fn tell(&mut self, text: &str) {
-        self.events.push((self.now, self.filled_in(text)));
+    pub fn tell(&self, text: &str) {
+        println!("{:>6.1}s  {}", self.now, self.filled_in(text));
     }
 
     /// Notes a moment and tells of it when it is so for the first time.

@@ -25,7 +25,6 @@ pub fn initials(name: &str) -> String {
         .to_uppercase()
 }
 
-#[derive(Default)]
 pub struct DemoScene {
     /// Seconds since the beginning.
     pub now: f64,
@@ -33,32 +32,24 @@ pub struct DemoScene {
     pub leader: Option<&'static str>,
     /// Whether every replica has probed every shoot.
     pub watched: bool,
-    /// The one that is cut off, the one that moves, and the healthy one.
-    pub shoots: [ShootScene; 3],
+    /// The one that is cut off, and the healthy one.
+    pub shoots: [ShootScene; 2],
 }
 
-#[derive(Default)]
 pub struct ShootScene {
-    /// What viewers know it by.
-    pub name: &'static str,
     /// Seconds since each node last renewed its lease.
     pub ages: Vec<f64>,
     /// In the order of [`DEPENDENTS`].
     pub dependents: [ReplicaState; 3],
-    /// Seconds until kube-controller-manager marks the next node Unknown; `None` while it does not
-    /// run.
-    pub countdown: Option<f64>,
-    /// How many nodes it has marked Unknown.
+    /// How many nodes kube-controller-manager has marked Unknown at the same time, at most.
     pub unknown_nodes: usize,
 }
 
 impl ShootScene {
     /// The Deployments with their names.
     pub fn deployments(&self) -> impl Iterator<Item = (&'static str, &ReplicaState)> {
-        DEPENDENTS
-            .into_iter()
-            .map(|(name, _)| name)
-            .zip(&self.dependents)
+        let names = DEPENDENTS.into_iter().map(|(name, _)| name);
+        names.zip(&self.dependents)
     }
 
     /// Whether all Deployments are as they were to begin with.

@@ -1,10 +1,8 @@
 //! The timeline: what is done to the world and when, and what is seen to happen.
 
-use anyhow::Result;
 use testbed::gardener::{KCM, MCM};
 use testbed::seed::ReplicaState;
 
-use crate::probers::Probers;
 use crate::record::DemoRecord;
 use crate::scene::{
     DEPENDENTS, DemoScene, EXPIRED, GRACE, NEEDED, NODES, REPLICAS, ShootScene, initials,
@@ -20,24 +18,13 @@ const STEP: f64 = 0.1;
 /// Something that is done to the world once: its name, when it is due, and what is said of it.
 type DemoStep = (&'static str, fn(&DemoRecord) -> Option<f64>, &'static str);
 
-const STEPS: [DemoStep; 6] = [
+const STEPS: [DemoStep; 4] = [
     (
         "cut",
         // One round of renewals, so that viewers see leases renewed. An odd number: nodes
         // renew at even ones.
         |record| Some(record.number("watched")?.max(11.0)),
-        "cut-off, moving: the network between nodes and API server breaks. The nodes themselves run on unharmed.",
-    ),
-    (
-        "migrated",
-        // Well before the first lease expires.
-        |record| Some(record.number("cut")? + 12.0),
-        "moving: Gardener begins to migrate this cluster to another seed (lastOperation Migrate).",
-    ),
-    (
-        "taken down",
-        |record| Some(record.number("migrated")? + 3.0),
-        "moving: Gardener itself takes the old control plane out of service.",
+        "cut-off: the network between nodes and API server breaks. The nodes themselves run on unharmed.",
     ),
     (
         "killed",
@@ -51,7 +38,7 @@ const STEPS: [DemoStep; 6] = [
         "healed",
         // Time for a controller that is running to mark the last node Unknown. An odd number, as above.
         |record| Some(record.number("last end")? + 3.0),
-        "cut-off, moving: the network is back. Each node renews its lease at its next beat.",
+        "cut-off: the network is back. Each node renews its lease at its next beat.",
     ),
     (
         "time is up",
@@ -80,7 +67,7 @@ impl DemoStory {
         ] {
             record.note(name, number);
         }
-        let text = "Three clusters (Gardener calls them shoots) run; their control planes live in one seed. Two replicas of \
+        let text = "Two clusters (Gardener calls them shoots) run; their control planes live in one seed. Two replicas of \
                     the prober start.";
         record.tell(text);
         Self { record, scene }
@@ -94,7 +81,7 @@ impl DemoStory {
     }
 
     /// Notes what has changed and takes the steps that are due.
-    pub fn step(&mut self, world: &mut DemoWorld, probers: &mut Probers) -> Result<()> {
+    pub fn step(&mut self, world: &mut DemoWorld) {
         let before = std::mem::replace(&mut self.scene, world.scene());
         let (record, now) = (&mut self.record, self.scene.now);
         record.now = now;
@@ -107,14 +94,11 @@ impl DemoStory {
             record.tell_once(name, true, text);
             match name {
                 "cut" => foresee(record, world.cut()),
-                "migrated" => world.migrate()?,
-                "taken down" => world.take_down()?,
-                "killed" => probers.kill(record.word("leader")),
+                "killed" => world.kill(record.word("leader")),
                 "healed" => world.reconnect(),
                 _ => {}
             }
         }
-        Ok(())
     }
 }
 
@@ -170,7 +154,7 @@ fn see_cut_off(record: &mut DemoRecord, before: &ShootScene, shoot: &ShootScene)
         record.tell(&text);
     }
     let text = "cut-off: kube-controller-manager's pods are gone, {resting..first end} before the first node's end.";
-    record.tell_once("resting", shoot.countdown.is_none(), text);
+    record.tell_once("resting", shoot.dependents[0].ready == 0, text);
     let (expired, healed) = (shoot.expired(), record.has("healed"));
     let text = format!(
         "cut-off: {expired} of {NODES} leases are expired: the network is at fault, not the nodes. Somebody must act."

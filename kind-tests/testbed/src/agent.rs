@@ -153,8 +153,7 @@ impl RunningAgent {
             reaper::folder(kind.name())?,
             config.unwrap_or(kind.config()),
         );
-        AgentStart::new(kind, &folder, kind.name(), kubeconfig, config)?
-            .with(args)
-            .run()
+        let start = AgentStart::new(kind, &folder, kind.name(), kubeconfig, config)?;
+        start.with(args).run()
     }
 }

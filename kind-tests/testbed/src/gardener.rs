@@ -1,5 +1,5 @@
 //! What Gardener puts into a seed and a shoot: its objects, its names, and the rights it grants
-//! (rules 81 to 84).
+//! (rules 81 to 84), on a seed as we install them.
 
 use api_server::{Resource, Rule, User};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -211,13 +211,17 @@ pub fn definitions() -> Vec<Value> {
 
 /// The namespace garden, and the prober's account and roles on a seed.
 pub fn seed_access() -> Vec<Value> {
-    let prober = all(include_str!("../manifests/prober.yaml"));
+    let prober = all(include_str!(
+        "../../../deploy/kustomize/base/prober-access.yaml"
+    ));
     [vec![namespace(GARDEN)], prober].concat()
 }
 
 /// The weeder's account and roles on a seed.
 pub fn weeder_access() -> Vec<Value> {
-    all(include_str!("../manifests/weeder.yaml"))
+    all(include_str!(
+        "../../../deploy/kustomize/base/weeder-access.yaml"
+    ))
 }
 
 /// What an operator grants beside that, who lets the prober scale StatefulSets and custom

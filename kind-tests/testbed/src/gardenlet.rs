@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -23,18 +22,6 @@ pub struct Gardenlet {
     folder: PathBuf,
 }
 
-/// What the care controller puts into a shoot's conditions.
-#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct CareFindings {
-    /// The controllers that it finds scaled down by the prober: ControlPlaneHealthy is false,
-    /// reason ControllersScaledDown.
-    pub scaled_down: Option<Vec<String>>,
-    /// What it says of expired leases, empty for nothing: EveryNodeReady is false, reason
-    /// TooManyExpiredNodeLeases.
-    pub expired_leases: String,
-}
-
 impl Gardenlet {
     /// Finds the program, or builds it.
     pub fn built() -> Result<Self> {
@@ -49,24 +36,13 @@ impl Gardenlet {
         objects::read(&self.run(&["seed"]).await?)
     }
 
-    /// The prober's Secret on the seed, which leads to this server, and its roles in the shoot.
-    pub async fn access(
-        &self,
-        namespace: &str,
-        server: &str,
-        authority: &str,
-    ) -> Result<Manifests> {
-        let file = self.file("ca", authority)?;
-        objects::read(&self.run(&["shoot", namespace, server, &file]).await?)
-    }
-
     /// Gives the prober access to a shoot as Gardener does, instead of the testbed's; its roles in
     /// the shoot.
     pub async fn give_access(&self, shoot: &ShootCluster) -> Result<Manifests> {
         let (namespace, api) = (&shoot.namespace, shoot.plane.api());
-        let server = format!("https://{}", shoot.proxy.address());
-        let access = self.access(namespace, &server, shoot.plane.authority());
-        let mut objects = access.await?;
+        let authority = self.file("ca", shoot.plane.authority())?;
+        let access = ["shoot", namespace, &shoot.plane.url(), &authority];
+        let mut objects = objects::read(&self.run(&access).await?)?;
         let secret = objects.remove(&format!("Secret {namespace}/{PROBE_SECRET}"));
         let mut secret = secret.context("no Secret")?;
         install(api, &objects).await?;
@@ -82,8 +58,9 @@ impl Gardenlet {
         Ok(objects)
     }
 
-    /// What the care controller finds in a shoot.
-    pub async fn findings(&self, shoot: &ShootCluster) -> Result<CareFindings> {
+    /// What the care controller would put into a shoot's conditions: `scaledDown` names the controllers
+    /// that it finds scaled down by the prober, `expiredLeases` says which leases are.
+    pub async fn findings(&self, shoot: &ShootCluster) -> Result<Value> {
         let seed = self.file("seed", shoot.seed.plane().admin_kubeconfig())?;
         let own = self.file("shoot", shoot.plane.admin_kubeconfig())?;
         let check = ["check", &seed, &own, &shoot.namespace];

@@ -37,20 +37,12 @@ fn pod<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a Value> {
     Ok(&deployment["spec"]["template"]["spec"])
 }
 
-/// The container of a Deployment.
-///
-/// # Errors
-/// When there is no such Deployment.
-pub fn container<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a Value> {
-    Ok(&pod(objects, deployment)?["containers"][0])
-}
-
-/// Its command.
+/// The command of a Deployment's container.
 ///
 /// # Errors
 /// When there is no such Deployment.
 pub fn command(objects: &Manifests, deployment: &str) -> Result<Vec<String>> {
-    let words = items(&container(objects, deployment)?["command"]);
+    let words = items(&pod(objects, deployment)?["containers"][0]["command"]);
     let words = words.map(|word| word.as_str().map(Into::into).context("no word"));
     words.collect()
 }
@@ -75,7 +67,7 @@ pub fn config<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a str> {
 
 impl RunningAgent {
     /// Starts what a Deployment says, with the token of its ServiceAccount, and serves on ports of
-    /// its own choice. `change` may shorten the config's times.
+    /// its own choice.
     ///
     /// # Errors
     /// When the objects lack something, or it cannot be started.
@@ -83,14 +75,13 @@ impl RunningAgent {
         seed: &SeedCluster,
         objects: &Manifests,
         deployment: &str,
-        change: impl FnOnce(&str) -> String,
     ) -> Result<Self> {
         let account = pod(objects, deployment)?["serviceAccountName"].as_str();
         let kubeconfig = seed.kubeconfig(account.context("no account")?).await?;
         let folder = reaper::folder(deployment)?;
         let file = folder.join("kubeconfig");
         std::fs::write(&file, kubeconfig)?;
-        let config = change(config(objects, deployment)?);
+        let config = config(objects, deployment)?;
         std::fs::write(folder.join("dep-config.yaml"), config)?;
         let words = command(objects, deployment)?.into_iter().skip(1);
         let words = words.map(|word| word.replace(CONFIG, &folder.display().to_string()));

@@ -41,12 +41,6 @@ pub enum ObjectChange {
     Gone(Value),
 }
 
-/// A kubeconfig with a bearer token, which nothing may print from now on.
-pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
-    secrets::all().register(token);
-    api_server::kubeconfig(server, authority, token)
-}
-
 /// What a request is answered; an error when it takes too long.
 async fn answered<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T> {
     let answer = timeout(ANSWER, answer).await;
@@ -129,11 +123,6 @@ impl KubeApi {
     /// An object or a list.
     pub async fn get(&self, path: &str) -> Result<Value> {
         self.send(Method::GET, path, "json", None).await
-    }
-
-    /// An object, or none when it does not exist.
-    pub async fn find(&self, path: &str) -> Result<Option<Value>> {
-        unless(self.get(path).await, Status::is_not_found)
     }
 
     /// The objects in a collection.

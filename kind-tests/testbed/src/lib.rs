@@ -5,8 +5,8 @@
 //!              |        |
 //!   seed API server   shoot API servers <---- nodes: leases renewed, cut, skewed, healed
 //!     |   |   ^          ^     ^
-//!     |   |   |        proxy   +------------- kube-controller-manager (gives nodes up, writes endpoints)
-//!     |   |   |          ^     '------------- machine-controller-manager, in the scenarios with VMs
+//!     |   |   |          |     +------------- kube-controller-manager (gives nodes up, writes endpoints)
+//!     |   |   |          |     '------------- machine-controller-manager, in the scenario with VMs
 //!     |   |   +--- dependency-watchdog prober: the real binary, with Gardener's RBAC and arguments
 //!     |   +------- kubelets: a stand-in that lets readyReplicas follow replicas
 //!     +----------- journal: every change of a dependent resource, in order
@@ -19,8 +19,7 @@
 //! with Gardener's resources and roles, [`ShootCluster`] is one cluster whose control plane lives
 //! in a namespace of a seed. What Gardener itself deploys, and what it finds, is said by its own
 //! code ([`gardenlet`]). Everything that is started ends with the test process, however that ends
-//! ([`reaper`]), and whatever the programs under test say is searched for credentials
-//! ([`secrets`]).
+//! ([`reaper`]), and what the programs under test log is searched for credentials ([`secrets`]).
 
 pub mod agent;
 pub mod audit;
@@ -44,7 +43,6 @@ pub mod page;
 pub mod pod;
 pub mod prober;
 pub mod process;
-pub mod proxy;
 pub mod reaper;
 pub mod renewers;
 pub mod secrets;

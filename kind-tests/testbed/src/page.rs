@@ -36,19 +36,17 @@ pub async fn page(log: &Path, path: &str) -> Result<(u16, String)> {
 /// When it does not answer, or not in HTTP.
 pub async fn get(address: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
     let (address, path) = (address.to_owned(), path.to_owned());
-    spawn_blocking(move || get_blocking(&address, &path, patience)).await?
-}
-
-/// [`get`] for callers that cannot await, such as a `Drop`.
-pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
-    let mut stream = TcpStream::connect_timeout(&address.parse()?, patience)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
-    let status = head.split(' ').nth(1).context("no status")?.parse()?;
-    Ok((status, body.into()))
+    let get = move || {
+        let mut stream = TcpStream::connect_timeout(&address.parse()?, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
+        let status = head.split(' ').nth(1).context("no status")?.parse()?;
+        Ok((status, body.into()))
+    };
+    spawn_blocking(get).await?
 }
 
 /// Where the process that writes this log serves a page.

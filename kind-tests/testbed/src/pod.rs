@@ -11,18 +11,16 @@ use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::sleep;
 
 use crate::process::{Process, Program, words};
 use crate::reaper;
 use crate::shoot::ShootCluster;
 
-/// How often it is checked at least whether the programs still run.
-const TICK: Duration = Duration::from_millis(50);
+/// How often it is checked whether the programs are wanted, and still run.
+const TICK: Duration = Duration::from_millis(10);
 /// Kubernetes' default terminationGracePeriodSeconds.
 const TERMINATION_GRACE: Duration = Duration::from_secs(30);
-
-type PodEnd = Arc<Mutex<Option<(DateTime<Utc>, Duration)>>>;
 
 /// kube-controller-manager, with nothing but the controllers that give nodes up and write
 /// endpoints, for the cluster of `kubeconfig`; a node whose lease is older than `grace` is marked
@@ -43,20 +41,15 @@ pub fn kube_controller_manager(
          --kube-api-qps=100 --kube-api-burst=200",
         file.display()
     );
-    Ok(Program {
-        name: name.into(),
-        path: programs.join(name),
-        args: words(&args),
-        environment: Vec::new(),
-        log: folder.join("log"),
-    })
+    let (path, log) = (programs.join(name), folder.join("log"));
+    Ok(Program::new(name, &path, words(&args), &log))
 }
 
 /// The programs of a pod and who starts and ends them. Dropping it ends both.
 pub struct DeploymentPod {
     is_running: watch::Receiver<bool>,
-    /// When it last ended as it was asked to, and how long after SIGTERM.
-    pub ended: PodEnd,
+    /// When it last ended as it was asked to.
+    pub ended: Arc<Mutex<Option<DateTime<Utc>>>>,
     _kubelet: JoinSet<()>,
 }
 
@@ -65,15 +58,15 @@ impl DeploymentPod {
     /// that is at 0; when one has ended by itself, all are started again.
     pub fn start(shoot: &ShootCluster, deployment: &str, programs: Vec<Program>) -> Self {
         let (running, is_running) = watch::channel(false);
-        let ended = PodEnd::default();
+        let ended = Arc::<Mutex<_>>::default();
         let told = Arc::clone(&ended);
-        let key = (shoot.namespace.clone(), deployment.to_owned());
-        let mut states = shoot.seed.journal().states();
+        let (seed, namespace) = (shoot.seed.clone(), shoot.namespace.clone());
+        let deployment = deployment.to_owned();
         let mut processes: Vec<Process> = Vec::new();
         let kubelet = async move {
             loop {
-                let state = states.borrow_and_update().get(&key).cloned();
-                let is_wanted = state.is_some_and(|state| state.replicas > 0);
+                let states = seed.journal().states(&namespace);
+                let is_wanted = states.get(&deployment).is_some_and(|it| it.replicas > 0);
                 let runs = !processes.is_empty() && processes.iter_mut().all(Process::is_running);
                 running.send_replace(runs);
                 // A process that does not start or end shows in the scenario: what it should do
@@ -82,12 +75,10 @@ impl DeploymentPod {
                     processes.clear();
                     processes.extend(programs.iter().flat_map(Program::start));
                 } else if !is_wanted && !processes.is_empty() {
-                    let took = terminate(std::mem::take(&mut processes)).await.ok();
-                    *told.lock() = took.map(|took| (Utc::now(), took));
+                    let ended = terminate(std::mem::take(&mut processes)).await;
+                    *told.lock() = ended.ok().map(|()| Utc::now());
                 }
-                if let Ok(Err(_)) = timeout(TICK, states.changed()).await {
-                    return;
-                }
+                sleep(TICK).await;
             }
         };
         Self {
@@ -103,12 +94,11 @@ impl DeploymentPod {
     }
 }
 
-/// Asks programs to end, as a kubelet does, and waits for that; how long it took.
-async fn terminate(processes: Vec<Process>) -> Result<Duration> {
-    let began = Instant::now();
+/// Asks programs to end, as a kubelet does, and waits for that.
+async fn terminate(processes: Vec<Process>) -> Result<()> {
     for mut process in processes {
         process.signal(Signal::SIGTERM)?;
         process.end(TERMINATION_GRACE).await?;
     }
-    Ok(began.elapsed())
+    Ok(())
 }

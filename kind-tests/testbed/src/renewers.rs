@@ -31,13 +31,11 @@ pub struct LeaseRenewers<L> {
     leases: L,
     beat: Duration,
     names: Vec<String>,
-    pulses: Vec<watch::Sender<Pulse>>,
+    /// Whether each is cut off.
+    cuts: Vec<watch::Sender<bool>>,
     /// Whoever renews holds it for reading.
     renewals: Arc<RwLock<()>>,
 }
-
-/// Whether a node is cut off, and from when on it beats.
-type Pulse = (bool, Instant);
 
 impl<L: LeaseWriter> LeaseRenewers<L> {
     /// None yet; each will renew once in a beat.
@@ -46,27 +44,26 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
             leases,
             beat: beat.max(Duration::from_millis(1)),
             names: Vec::new(),
-            pulses: Vec::new(),
+            cuts: Vec::new(),
             renewals: Arc::default(),
         }
     }
 
     /// A node renews from now on, first after `phase`, on the current runtime, until it leaves.
     pub fn join(&mut self, name: &str, phase: Duration) {
-        let (pulse, mut pulses) = watch::channel((false, Instant::now() + phase));
+        let (cut, mut is_cut) = watch::channel(false);
         self.names.push(name.to_owned());
-        self.pulses.push(pulse);
+        self.cuts.push(cut);
         let (leases, renewals) = (self.leases.clone(), self.renewals.clone());
         let (beat, name) = (self.beat, name.to_owned());
         tokio::spawn(async move {
-            let (_, mut begin) = *pulses.borrow_and_update();
-            let (mut next, mut retry) = (begin, FIRST_RETRY);
+            let (mut next, mut retry) = (Instant::now() + phase, FIRST_RETRY);
             loop {
                 tokio::select! {
                     biased;
                     () = sleep_until(next) => {
                         let renewal = renewals.read().await;
-                        let (cut, _) = *pulses.borrow();
+                        let cut = *is_cut.borrow();
                         let renewed = async { cut || leases.renew(&name).await };
                         let done = timeout(PATIENCE, renewed).await.unwrap_or(false);
                         drop(renewal);
@@ -81,13 +78,10 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
                             retry = (retry * 2).min(beat.mul_f64(LONGEST_RETRY));
                         }
                     }
-                    changed = pulses.changed() => {
+                    changed = is_cut.changed() => {
+                        // It has left.
                         if changed.is_err() {
                             return;
-                        }
-                        let (_, newly) = *pulses.borrow_and_update();
-                        if newly != begin {
-                            (begin, next) = (newly, newly);
                         }
                     }
                 }
@@ -99,7 +93,7 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
     pub fn leave(&mut self, name: &str) {
         if let Some(at) = self.names.iter().position(|known| known == name) {
             self.names.remove(at);
-            self.pulses.remove(at);
+            self.cuts.remove(at);
         }
     }
 
@@ -116,8 +110,8 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
     /// Cuts the way of some nodes to the API server, by number; numbers that do not exist are
     /// ignored.
     pub fn cut(&self, nodes: impl IntoIterator<Item = usize>) {
-        for pulse in nodes.into_iter().filter_map(|at| self.pulses.get(at)) {
-            pulse.send_modify(|(cut, _)| *cut = true);
+        for cut in nodes.into_iter().filter_map(|at| self.cuts.get(at)) {
+            cut.send_replace(true);
         }
     }
 
@@ -128,8 +122,8 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
 
     /// Opens the way of all again. Each renews at its next beat, as its phase wants it.
     pub fn heal_all(&self) {
-        for pulse in &self.pulses {
-            pulse.send_modify(|(cut, _)| *cut = false);
+        for cut in &self.cuts {
+            cut.send_replace(false);
         }
     }
 

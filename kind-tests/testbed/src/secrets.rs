@@ -1,21 +1,13 @@
-//! No credential is ever leaked: every token that the testbed makes is known here, and all that the
-//! programs under test write and serve is searched for pieces of them, by every scenario.
-//!
-//! ```text
-//! tokens -> register --.
-//! logs of the programs under test, their pages when they end, Events --search--> leaks --> every scenario fails
-//! ```
+//! No credential is ever leaked: every token that the testbed makes is known here, and the logs of
+//! the programs under test are searched for pieces of them, by every scenario.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use parking_lot::Mutex;
-
-use crate::page::{address, get_blocking};
 
 /// What is searched for: pieces of this many bytes. Shorter ones occur by chance, and help nobody
 /// to guess a token of hundreds; a shorter token is a placeholder of a test and no credential.
@@ -23,8 +15,6 @@ const PIECE: usize = 16;
 /// How far apart the pieces of a token begin. So whatever shows `PIECE + STEP - 1` bytes of it in a
 /// row is found.
 const STEP: usize = 8;
-/// A program that answers at all answers sooner. One that is suspended does not.
-const ANSWER: Duration = Duration::from_secs(1);
 
 static ALL: LazyLock<Credentials> = LazyLock::new(Credentials::default);
 
@@ -97,18 +87,6 @@ impl Credentials {
     /// From now on what is written to this log is searched.
     pub fn watch(&self, log: &Path) {
         self.state.lock().logs.entry(log.into()).or_default();
-    }
-
-    /// Searches what the program that writes this log serves now.
-    pub(crate) fn search_pages(&self, log: &Path) {
-        for path in ["/metrics", "/healthz", "/readyz"] {
-            // One that serves nothing, or stands still, tells nothing either.
-            let served = address(log, path);
-            let served = served.and_then(|address| get_blocking(&address, path, ANSWER));
-            if let Ok((_, body)) = served {
-                self.search(&format!("{path} of {}", log.display()), body.as_bytes());
-            }
-        }
     }
 
     /// Fails if any credential has leaked.

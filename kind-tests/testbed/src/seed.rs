@@ -23,7 +23,6 @@ use crate::kube_api::{KubeApi, ObjectChange};
 use crate::kubelets::{Pods, ready};
 use crate::objects::path;
 use crate::reaper;
-use crate::secrets;
 
 /// The collections of resources that a prober may be configured to scale, over all namespaces.
 const DEPENDENTS: [&str; 3] = [
@@ -102,16 +101,10 @@ impl SeedCluster {
         &self.folder
     }
 
-    /// Sets or removes an annotation of a namespace.
-    pub async fn annotate(&self, namespace: &str, key: &str, value: Option<&str>) -> Result<()> {
-        let path = format!("/api/v1/namespaces/{namespace}");
-        self.api().annotate(&path, key, value).await
-    }
-
     /// A kubeconfig with the rights of an account in garden, and no more.
     pub async fn kubeconfig(&self, account: &str) -> Result<String> {
         let token = self.api().token(GARDEN, account).await?;
-        Ok(self.plane.kubeconfig(&self.plane.url(), &token))
+        Ok(self.plane.kubeconfig(&token))
     }
 
     /// A kubeconfig with the prober's rights.
@@ -129,24 +122,9 @@ impl SeedCluster {
         *self.log.lock() = log;
     }
 
-    /// Searches all Events for credentials.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub async fn search_events(&self) -> Result<()> {
-        let events = self.api().get("/api/v1/events").await?;
-        secrets::all().search("an Event", events.to_string().as_bytes());
-        Ok(())
-    }
-
     /// What a prober asked of this seed.
     pub fn asked(&self) -> Vec<Asked> {
-        self.asked_by(PROBER_USER)
-    }
-
-    /// What a user asked of this seed.
-    pub fn asked_by(&self, user: &str) -> Vec<Asked> {
-        self.plane.asked_by(user, &Mark::default())
+        self.asked_since(&Mark::default())
     }
 
     /// What a prober asked of this seed since then.

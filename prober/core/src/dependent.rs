@@ -1,8 +1,7 @@
 //! One dependent: the object as it is known, and what this replica has done about it since the
 //! verdict turned.
 
-use std::ops::{Index, IndexMut};
-use std::sync::Arc;
+use std::mem;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -11,8 +10,8 @@ use super::moment::Moment;
 use super::object_view::ObjectView;
 use super::plan::Direction;
 use super::refusal::Refusal;
-use super::replicas::{DependentState, Observed, PlannedWrite};
-use crate::config::{Dependent, DependentId, ResourceRef};
+use super::replicas::{DependentState, PlannedWrite};
+use crate::config::{Dependent, ResourceRef};
 use crate::shoot::{Reason, Waits};
 
 /// Time after which a protective request is retried on another connection: the connect timeout, and
@@ -30,7 +29,7 @@ const UNDONE_WITHIN: TimeDelta = TimeDelta::minutes(1);
 /// Writes that were undone in a row from which on others keep writing.
 pub(crate) const UNDONE_OFTEN: u32 = 3;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DependentRecord {
     pub resource: ResourceRef,
     pub(crate) view: ObjectView,
@@ -46,7 +45,7 @@ pub struct DependentRecord {
     pub(crate) sent: Option<Sent>,
     /// The last write of this replica in this course.
     pub(crate) written: Option<Moment>,
-    /// How many in a row followed another one within a minute.
+    /// Number of those in a row that followed another one within a minute.
     pub(crate) repeats: u32,
     /// Failed attempts in a row, and the end of the back-off after the last one.
     pub(crate) failures: u32,
@@ -73,19 +72,7 @@ impl DependentRecord {
     pub(crate) fn new(dependent: &Dependent) -> Self {
         Self {
             resource: dependent.resource.clone(),
-            view: ObjectView::default(),
-            open: None,
-            tried: None,
-            left_behind: false,
-            was_left_alone: false,
-            sent: None,
-            written: None,
-            repeats: 0,
-            failures: 0,
-            again_at: Moment::START,
-            waits: None,
-            said: None,
-            intended: None,
+            ..Self::default()
         }
     }
 
@@ -105,12 +92,14 @@ impl DependentRecord {
         marked
     }
 
-    /// Begins anew: the verdict has turned, and what was done about the other one is over.
+    /// The verdict has turned: keeps the object and what is under way, and forgets all else.
     pub(crate) fn begin_course(&mut self) {
-        (self.open, self.left_behind, self.was_left_alone, self.said) = (None, false, false, None);
-        (self.written, self.repeats) = (None, 0);
-        (self.failures, self.again_at) = (0, Moment::START);
-        self.sent.take_if(|sent| !sent.is_under_way);
+        *self = Self {
+            resource: mem::take(&mut self.resource),
+            view: mem::take(&mut self.view),
+            sent: self.sent.take_if(|sent| sent.is_under_way),
+            ..Self::default()
+        };
     }
 
     /// Returns the write that had no answer, once it is seen to be made.
@@ -175,7 +164,7 @@ impl DependentRecord {
         self.failures > 0
     }
 
-    /// What the next write waits for.
+    /// Wait of the next write.
     pub fn waits(&self) -> Option<Waits> {
         self.waits
     }
@@ -189,11 +178,6 @@ impl DependentRecord {
         self.view.state()
     }
 
-    /// State of the resource, if it is known and exists.
-    pub fn observed(&self) -> Option<&Arc<Observed>> {
-        self.view.observed()
-    }
-
     pub fn is_held_down(&self) -> bool {
         self.view.is_held_down()
     }
@@ -202,22 +186,5 @@ impl DependentRecord {
     /// then. Where somebody removed its marker, `only_held_down` leaves it at 0.
     pub fn stays_held_down(&self, only_held_down: bool) -> bool {
         self.view.stays_held_down(only_held_down)
-    }
-}
-
-/// Dependents of one shoot, in config order.
-pub(crate) type Dependents = Vec<DependentRecord>;
-
-impl Index<DependentId> for Dependents {
-    type Output = DependentRecord;
-
-    fn index(&self, id: DependentId) -> &DependentRecord {
-        &self[id.0]
-    }
-}
-
-impl IndexMut<DependentId> for Dependents {
-    fn index_mut(&mut self, id: DependentId) -> &mut DependentRecord {
-        &mut self[id.0]
     }
 }

@@ -14,10 +14,9 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
+use super::horizon::{ordering_deadline, verdict_possible};
 use super::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
 use super::moment::{Moment, RequestTimes};
-use super::plan::ordering_deadline;
-use super::schedule::verdict_possible;
 use super::verdict::{
     BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter,
 };

@@ -66,11 +66,6 @@ impl Grace {
         }
     }
 
-    /// The same period for kubelets with default settings.
-    pub fn for_kubelets(self) -> Self {
-        self.for_beat(DEFAULT_BEAT)
-    }
-
     pub const fn period(self) -> TimeDelta {
         self.period
     }
@@ -92,17 +87,6 @@ impl Grace {
         self.slow_beat.unwrap_or(self.period / 4)
     }
 
-    fn usual_beat(self) -> TimeDelta {
-        self.slow_beat
-            .unwrap_or_else(|| DEFAULT_BEAT.min(self.longest_beat()))
-    }
-
-    /// Longest time for which a renew time can be doubted, or the API server itself can explain
-    /// silence: the longest beat and the tolerance.
-    pub fn longest_doubt(self) -> TimeDelta {
-        self.longest_beat() + TOLERANCE
-    }
-
     /// Maximum time between two complete probes in which kubelets that can renew certainly did:
     /// half of the period, or a slow beat.
     pub fn longest_break(self) -> TimeDelta {
@@ -114,7 +98,8 @@ impl Grace {
     /// 16.4 s, lets one of the probes before a verdict fail; with 0.4 probes would see renewals every
     /// 10 s at five of their ages only, and know their clocks less exactly.
     pub(crate) fn longest_gap(self) -> TimeDelta {
-        (self.threshold() - self.longest_doubt()).min(self.period / 100 * 41)
+        let longest_doubt = self.longest_beat() + TOLERANCE;
+        (self.threshold() - longest_doubt).min(self.period / 100 * 41)
     }
 
     /// Longest time that kubelets need to renew once they can: the renewal interval and the
@@ -125,7 +110,7 @@ impl Grace {
 
     /// Maximum time between probes while anything is held down.
     pub fn recovery_gap(self) -> TimeDelta {
-        self.usual_beat() / 2
+        self.slow_beat.unwrap_or(DEFAULT_BEAT.min(self.period / 4)) / 2
     }
 
     /// Returns a span that is meant for Kubernetes' default period of 40 s, and is shorter in
@@ -462,9 +447,7 @@ impl LeaseClocks {
     /// Grace period for judging these leases as a whole, by their shortest beat.
     pub(crate) fn grace(&self, grace: Grace) -> Grace {
         let beats = self.entries.iter().map(|entry| entry.clock.beat());
-        beats
-            .min()
-            .map_or_else(|| grace.for_kubelets(), |beat| grace.for_beat(beat))
+        grace.for_beat(beats.min().unwrap_or(DEFAULT_BEAT))
     }
 }
 

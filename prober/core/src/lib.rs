@@ -6,6 +6,7 @@
 pub mod config;
 mod dependent;
 pub mod gardener;
+mod horizon;
 pub mod judgement;
 pub mod lease;
 pub mod lifecycle;
@@ -15,7 +16,6 @@ pub mod options;
 pub mod plan;
 pub mod refusal;
 pub mod replicas;
-mod schedule;
 pub mod shoot;
 mod sorted;
 pub mod template;

@@ -36,7 +36,7 @@ pub struct Overrides {
     restore_only_held_down: Option<bool>,
     scale_up_stabilization: Option<Duration>,
     standby_protects: Option<bool>,
-    /// Why values cannot be parsed, each with its annotation; these are ignored.
+    /// Errors of values that cannot be parsed, each with its annotation; these are ignored.
     pub refused: Vec<String>,
 }
 

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
-use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
-use super::lease::{Grace, LeaseClock};
-use super::moment::Moment;
 use crate::config::{Dependent, DependentId, ScaleInfo};
 
 #[derive(
@@ -70,26 +67,3 @@ pub(crate) fn levels(
     }
     levels
 }
-
-/// Time before kube-controller-manager marks a node at which the last write is sent: its pod needs
-/// time to end.
-const HEAD_START: TimeDelta = TimeDelta::seconds(3);
-
-/// Returns the ordering deadline, after which a level of a scale-down waits for no other: shortly
-/// before the first candidate reaches its full grace that had not reached it at `since`. It is past
-/// if all had.
-pub(crate) fn ordering_deadline<'a>(
-    candidates: impl IntoIterator<Item = &'a LeaseClock>,
-    since: Moment,
-    grace: Grace,
-) -> Moment {
-    let end = candidates
-        .into_iter()
-        .map(|clock| clock.renewed(grace) + grace.period())
-        .filter(|&end| end > since)
-        .min();
-    end.map_or(Moment::START, |end| end - grace.scaled(HEAD_START))
-}
-
-#[cfg(test)]
-mod tests;

@@ -27,7 +27,6 @@ pub use self::interface::{
 use self::probing::Probe;
 use self::terms::Terms;
 pub use super::dependent::DependentRecord;
-use super::dependent::Dependents;
 use super::judgement::{CountedLease, Finding, Judge, Rules};
 use super::moment::Moment;
 use super::object_view::ObjectView;
@@ -48,14 +47,15 @@ pub struct Shoot {
     judge: Judge,
     evidence: Option<Evidence>,
     course: Option<Course>,
-    /// First of the probes that all said "up", no two of which were so far apart that the nodes may
-    /// have been silent between them.
+    /// First of the complete probes that all said "up", without a time between them in which the API
+    /// server may have been away.
     up_since: Option<Moment>,
     /// End of the last complete probe before the newest marker was seen: for a restore, renewals
     /// must be seen later.
     marked_after: Moment,
     terms: Terms,
-    dependents: Dependents,
+    /// In the order of the config.
+    dependents: Vec<DependentRecord>,
     probe: Probe,
     next: Option<Moment>,
 }
@@ -77,10 +77,11 @@ struct Course {
     deadline: Moment,
 }
 
-/// What is to become of the dependents.
+/// Direction in which dependents are to go, and which of them.
 type Goal = (Direction, Scope);
 
 /// One input, and what follows from it.
+#[derive(Default)]
 struct Output {
     now: Moment,
     actions: Vec<Action>,
@@ -96,15 +97,11 @@ struct Output {
 }
 
 impl Output {
-    fn new(env: &Environment<'_>, now: Moment) -> Self {
+    fn new(env: &Environment, now: Moment) -> Self {
         Self {
             now,
-            actions: Vec::new(),
-            wake: None,
             permits: env.permits,
-            wanted: None,
-            is_changed: false,
-            is_unfinished: false,
+            ..Self::default()
         }
     }
 
@@ -121,7 +118,7 @@ impl Output {
 }
 
 impl Shoot {
-    pub fn new(start: Start, env: &Environment<'_>, now: Moment) -> Self {
+    pub fn new(start: Start, env: &Environment, now: Moment) -> Self {
         let dependents = env.config.dependents.iter();
         let mut shoot = Self {
             start,
@@ -130,7 +127,7 @@ impl Shoot {
             course: None,
             up_since: None,
             marked_after: Moment::START,
-            terms: Terms::new(env, now),
+            terms: Terms::of(env, false, now),
             dependents: dependents.map(DependentRecord::new).collect(),
             probe: Probe::new(start, env, now),
             next: None,
@@ -140,7 +137,7 @@ impl Shoot {
         shoot
     }
 
-    pub fn input(&mut self, input: Input, env: &Environment<'_>, now: Moment) -> Vec<Action> {
+    pub fn input(&mut self, input: Input, env: &Environment, now: Moment) -> Vec<Action> {
         let mut out = Output::new(env, now);
         self.observe(env, &mut out);
         match input {
@@ -160,7 +157,7 @@ impl Shoot {
     }
 
     /// Takes in what has changed around the shoot.
-    fn observe(&mut self, env: &Environment<'_>, out: &mut Output) {
+    fn observe(&mut self, env: &Environment, out: &mut Output) {
         if self.terms.observe(env, out.now) {
             self.probe.at_once = true;
         }
@@ -176,12 +173,12 @@ impl Shoot {
         if marked {
             self.marked_after = self.completed();
         }
-        if let Some(sent) = self.dependents[id].landed() {
+        if let Some(sent) = self.dependents[id.0].landed() {
             self.made(id, sent, None, out);
         }
     }
 
-    fn probed(&mut self, answer: Answer, env: &Environment<'_>, out: &mut Output) {
+    fn probed(&mut self, answer: Answer, env: &Environment, out: &mut Output) {
         let rules = self.rules(env);
         let leases = answer.leases.iter();
         self.judge.observe(answer.times, leases, rules.grace);
@@ -203,10 +200,8 @@ impl Shoot {
 
     /// Takes in the finding of a probe that is complete now.
     fn adopt(&mut self, finding: Finding, out: &mut Output) {
-        let unseen = finding.judged_at - self.completed();
-        let is_seen = unseen <= finding.grace.longest_break();
         let answering = finding.criteria.answering;
-        let up_since = self.up_since.filter(|&since| is_seen && answering <= since);
+        let up_since = self.up_since.filter(|&since| answering <= since);
         let is_up = finding.verdict.is_up();
         self.up_since = is_up.then(|| up_since.unwrap_or(finding.judged_at));
         if let Some((direction, _)) = finding.verdict.aim() {
@@ -229,7 +224,7 @@ impl Shoot {
         out.report(Report::Found);
     }
 
-    fn rules<'a>(&self, env: &Environment<'a>) -> Rules<'a> {
+    fn rules<'a>(&self, env: &'a Environment) -> Rules<'a> {
         let mut dependents = self.dependents.iter();
         let wants_proof = dependents.any(|known| known.view.wants_proof());
         Rules {
@@ -263,7 +258,7 @@ impl Shoot {
     }
 
     /// True if a scale-up would find nothing to do; false while that is unknown.
-    fn is_settled(&self, env: &Environment<'_>) -> bool {
+    fn is_settled(&self, env: &Environment) -> bool {
         let only_held_down = env.options.restore_only_held_down.value;
         self.dependents.iter().all(|known| match known.state() {
             DependentState::Present(observed) => {
@@ -305,7 +300,7 @@ impl Shoot {
     /// nodes do not matter.
     pub fn counted_leases(&self) -> Vec<CountedLease<'_>> {
         self.finding().map_or_else(Vec::new, |finding| {
-            let conditions = &self.terms.settings().pool_conditions;
+            let conditions = &self.terms.settings.pool_conditions;
             self.judge.counted_leases(finding.criteria, conditions)
         })
     }
@@ -321,10 +316,6 @@ impl Shoot {
             .map(|dependent| &dependent.resource)
     }
 
-    pub fn dependent(&self, id: DependentId) -> &DependentRecord {
-        &self.dependents[id]
-    }
-
     pub fn dependents(&self) -> impl Iterator<Item = &DependentRecord> {
         self.dependents.iter()
     }
@@ -336,7 +327,7 @@ impl Shoot {
             let waits = known.waits.is_some_and(|waits| !waits.reason.forbids());
             waits || known.under_way().is_some()
         };
-        let takes_part = self.terms.goes_first() || self.stands_in();
+        let takes_part = self.terms.goes_first || self.stands_in();
         (takes_part && self.dependents.iter().any(is_busy)).then_some(direction)
     }
 

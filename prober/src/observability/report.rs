@@ -177,7 +177,7 @@ impl Reporter {
     }
 
     /// Called after each input and its reports: publishes the shoot, and follows its outage.
-    pub(crate) fn updated(&mut self, context: &ShootContext, env: &Environment<'_>) {
+    pub(crate) fn updated(&mut self, context: &ShootContext, env: &Environment) {
         let mut view = self.view.lock();
         context.publish(&mut view, env);
         let ended = Outage::follow(&mut self.outage, &view, context.now());
@@ -226,7 +226,7 @@ impl Reporter {
 
 impl ShootContext {
     /// Shows the shoot as it is now.
-    fn publish(&self, view: &mut ShootView, env: &Environment<'_>) {
+    fn publish(&self, view: &mut ShootView, env: &Environment) {
         let (shoot, now) = (&self.shoot, self.now());
         // A pause that was known stays in effect while it is not.
         view.paused = env.paused.or(view.paused);

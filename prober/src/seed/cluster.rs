@@ -1,5 +1,7 @@
 //! State of a shoot by its Cluster.
 
+use std::sync::Arc;
+
 use kube::ResourceExt;
 use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::{Lifecycle, ShootSettings, StopReason, lifecycle, settings};
@@ -17,7 +19,7 @@ pub struct ClusterState {
     pub shoot: Option<Result<GardenerShoot, String>>,
     /// `None` if the shoot is absent or cannot be understood.
     pub lifecycle: Option<Lifecycle>,
-    pub settings: ShootSettings,
+    pub settings: Arc<ShootSettings>,
 }
 
 impl From<Cluster> for ClusterState {
@@ -27,7 +29,7 @@ impl From<Cluster> for ClusterState {
         let readable = shoot.as_ref().and_then(|shoot| shoot.as_ref().ok());
         Self {
             lifecycle: readable.map(|shoot| lifecycle(shoot, seed.name.as_deref())),
-            settings: readable.map(settings).unwrap_or_default(),
+            settings: Arc::new(readable.map(settings).unwrap_or_default()),
             uid,
             seed,
             shoot,

@@ -58,7 +58,7 @@ impl Dependants {
 }
 
 impl Config {
-    /// What the API server is asked for: the requirements that the selectors of all Services have in
+    /// Query for the API server: the requirements that the selectors of all Services have in
     /// common. `None` if nothing is selected.
     pub fn common_requirements(&self) -> Option<Vec<Requirement>> {
         let mut selectors = self.services.values().flat_map(Dependants::selectors);

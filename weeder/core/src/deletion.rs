@@ -20,7 +20,7 @@ pub struct Deletion {
 }
 
 impl Deletion {
-    /// Why the pod is deleted, for people.
+    /// Reason for the deletion, for people.
     pub fn because(&self) -> String {
         let service = &self.service;
         match self.cause {

@@ -84,6 +84,3 @@ impl Readiness {
         transitions
     }
 }
-
-#[cfg(test)]
-mod tests;

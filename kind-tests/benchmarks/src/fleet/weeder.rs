@@ -77,7 +77,7 @@ pub async fn run(bed: &'static Testbed, options: WeederOptions) -> Result<()> {
 
     progress(format!("a start, its first {seconds} s"));
     let (token, plane) = (seed.api().token(GARDEN, WEEDER).await?, seed.plane());
-    let (kubeconfig, mark) = (plane.kubeconfig(&plane.url(), &token), plane.mark());
+    let (kubeconfig, mark) = (plane.kubeconfig(&token), plane.mark());
     let end_of_start = Instant::now() + Duration::from_secs(seconds);
     let weeder = RunningAgent::alone(AgentKind::Weeder, &kubeconfig, None, &[])?;
     logged(&weeder, "leading", 1).await?;

@@ -140,7 +140,7 @@ impl RaceShoot {
             course,
             writes,
             killed: None,
-            ended: self.manager.ended.lock().map(|(ended, _)| ended),
+            ended: *self.manager.ended.lock(),
             endpoints_lost: endpoints.lost.len(),
             unserved: endpoints.without(Instant::now()).as_secs_f64(),
             is_restored,

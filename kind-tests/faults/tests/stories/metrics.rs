@@ -1,6 +1,6 @@
 //! Metrics and health of both agents.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 
 use faults::script::{Script, tell, told};
@@ -42,19 +42,40 @@ fn each_metric_is_documented_and_each_documented_one_served() {
     ] {
         let shown = told(1, async move |script| {
             script.tell(story).await?;
-            Ok(script.metrics().await?.types)
+            script.metrics().await
         });
         let shown = shown.expect("a story");
         let sections = include_str!("../../../../docs/metrics.md").split("\n## ");
         let ours = sections
             .filter(|section| section.starts_with(title) || section.starts_with("Both agents"));
-        let name = |line: &'static str| line.strip_prefix("| `")?.split(['`', '{']).next();
-        let documented: BTreeSet<_> = ours.flat_map(str::lines).filter_map(name).collect();
-        let shown = shown
-            .keys()
-            .map(String::as_str)
-            .chain(absent.iter().copied());
-        assert_eq!(shown.collect::<BTreeSet<_>>(), documented, "{title}");
+        let row = |line: &'static str| {
+            let (series, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+            let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+            let labels = labels.trim_end_matches('}').split(',');
+            let labels: BTreeSet<_> = labels.filter(|label| !label.is_empty()).collect();
+            Some((name, (rest.split(' ').next()?, labels)))
+        };
+        let mut documented: BTreeMap<_, _> = ours.flat_map(str::lines).filter_map(row).collect();
+        for series in shown.values.keys() {
+            let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+            // Of the series of a histogram one is enough.
+            let known = documented.get(name.trim_end_matches("_count"));
+            if let Some((_, known)) = known {
+                let labels = labels
+                    .split("\",")
+                    .filter_map(|label| label.split_once('='));
+                let labels: BTreeSet<_> = labels.map(|(label, _)| label).collect();
+                assert_eq!(labels, *known, "{series}");
+            }
+        }
+        documented.retain(|name, _| !absent.contains(name));
+        let documented = documented.iter().map(|(name, (kind, _))| (*name, *kind));
+        let shown = shown.types.iter().map(|(name, kind)| (&**name, &**kind));
+        assert_eq!(
+            shown.collect::<BTreeMap<_, _>>(),
+            documented.collect(),
+            "{title}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::prometheus::{alerts, rules};
+use crate::queries::{alerts, rules};
 use crate::repository;
 use crate::tools::{overlay, shell};
 
@@ -27,48 +27,14 @@ fn alerts_pass_their_tests() -> Result<()> {
 }
 
 #[test]
-fn alerts_are_seen_to_fire_and_not_to() -> Result<()> {
-    let text = repository::text(TESTS)?;
-    for alert in alerts(&overlay("monitoring")?)? {
-        let name = format!(
-            "alertname: {}\n",
-            alert["alert"].as_str().context("no name")?
-        );
-        let checks = text
-            .split("- eval_time:")
-            .filter(|check| check.contains(&name));
-        let (fires, not): (Vec<_>, Vec<_>) =
-            checks.partition(|check| check.contains("exp_labels:"));
-        ensure!(
-            !fires.is_empty() && !not.is_empty(),
-            "{name} is seen in one state only"
-        );
-    }
-    Ok(())
-}
-
-#[test]
 fn alerts_have_their_run_books() -> Result<()> {
     let list = repository::text("docs/run-books/README.md")?;
     let mut linked = BTreeSet::from(["README.md".to_owned()]);
     for alert in alerts(&overlay("monitoring")?)? {
         let name = alert["alert"].as_str().context("no name")?;
-        let severity = alert["labels"]["severity"].as_str();
-        ensure!(
-            matches!(severity, Some("warning" | "critical")),
-            "{name}: {severity:?}"
-        );
         let link = format!("docs/run-books/{name}.md");
         assert_eq!(alert["annotations"]["runbook_url"], link);
-        let page = repository::text(&link)?;
-        for part in [
-            &format!("# {name}\n"),
-            "## Meaning\n",
-            "## Look\n",
-            "## Act\n",
-        ] {
-            ensure!(page.contains(part), "{link} has no {part}");
-        }
+        repository::text(&link)?;
         ensure!(
             list.contains(&format!("]({name}.md)")),
             "README.md does not list {name}"

@@ -28,7 +28,7 @@ VerticalPodAutoscaler /spec/updatePolicy/updateMode
 
 /// The places at which `theirs` says something that `ours` does not. What is named by a hash is
 /// known by its parent.
-pub fn unsaid(theirs: &Value, ours: &Value) -> BTreeSet<String> {
+fn unsaid(theirs: &Value, ours: &Value) -> BTreeSet<String> {
     match theirs {
         Value::Object(fields) => {
             let below = fields.iter().flat_map(|(name, value)| {

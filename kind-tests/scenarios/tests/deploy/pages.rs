@@ -3,13 +3,12 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
-use testbed::installation::container;
 use testbed::{eventually, scenario};
 
-use crate::book::{blocks, commands, patterns};
+use crate::book::{blocks, commands};
 use crate::repository;
 use crate::site::Site;
-use crate::tools::{CHART, overlay};
+use crate::tools::CHART;
 
 /// The states, each with the pages that are written for it. A line is a step:
 ///
@@ -337,53 +336,6 @@ async fn play(site: &mut Site, step: &str, printed: &mut String) -> Result<()> {
             server.start_again().await?;
         }
         _ => bail!("no such step"),
-    }
-    Ok(())
-}
-
-/// Searches for what does not happen to a sound program, or not everywhere, by the source that
-/// writes what they find.
-const IN_SOURCES: [(&str, &str); 2] = [
-    ("Panicked", "common/src/process.rs"),
-    ("Panicked", "prober/src/manager.rs"),
-];
-
-#[test]
-fn what_is_seldom_logged_is_in_the_sources() -> Result<()> {
-    for (page, source) in IN_SOURCES {
-        let blocks = blocks()?;
-        let (patterns, source) = (patterns(&blocks[page][0]), repository::text(source)?);
-        let is_there = patterns.iter().any(|words| source.contains(words));
-        ensure!(is_there, "{page}: {patterns:?}");
-    }
-    Ok(())
-}
-
-#[test]
-fn forced_restore_keeps_its_pause() -> Result<()> {
-    // Pasted together, what came back would be at 0 again within a second.
-    let blocks = blocks()?.into_values().flatten();
-    let forced: Vec<_> = blocks
-        .filter(|block| block.contains("--force --yes"))
-        .collect();
-    ensure!(forced.len() > 3, "only {forced:?}");
-    ensure!(
-        !forced.iter().any(|block| block.contains("/pause-")),
-        "{forced:#?}"
-    );
-    Ok(())
-}
-
-#[test]
-fn prober_is_asked_in_its_pod() -> Result<()> {
-    let command = container(&overlay("plain")?, "dependency-watchdog-prober")?["command"].clone();
-    let program = command[0].as_str().context("no program")?;
-    let asked = blocks()?["docs/cli"].concat();
-    for command in ["status", "explain NAMESPACE"] {
-        let call = format!(
-            "kubectl -n garden exec deployment/dependency-watchdog-prober -- {program} {command} --address localhost:9644"
-        );
-        ensure!(asked.contains(&call), "{call} is not in {asked}");
     }
     Ok(())
 }

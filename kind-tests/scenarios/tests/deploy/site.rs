@@ -112,7 +112,7 @@ impl Site {
     /// Starts a replica of an agent, in the pod of this number.
     pub async fn start(&mut self, deployment: &str, number: &str) -> Result<()> {
         let (seed, objects) = (&self.seed, &self.objects);
-        let agent = RunningAgent::installed(seed, objects, deployment, str::to_owned);
+        let agent = RunningAgent::installed(seed, objects, deployment);
         let agent = agent.await?;
         let served = async || address(agent.log_file(), "/statusz");
         let served = eventually("it serves", served).await?;

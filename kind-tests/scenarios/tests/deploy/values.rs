@@ -29,7 +29,14 @@ const TAKEN_OVER: &str = "
   PrometheusRule watchdog metadata/labels/prometheus: ours
   PrometheusRule watchdog spec/groups/0/rules/0/annotations/runbook_url:
     https://git.example.org/docs/run-books/DependencyWatchdogSeedWideOutage.md
+- values: {verticalPodAutoscaler: {enabled: true, updateMode: null}}
+  VerticalPodAutoscaler watchdog-prober spec/updatePolicy/updateMode: Recreate
+  VerticalPodAutoscaler watchdog-weeder spec/targetRef/name: dependency-watchdog-weeder
 - values: {networkPolicy: {}}
+  NetworkPolicy watchdog-prober spec/policyTypes: [Ingress, Egress]
+  NetworkPolicy watchdog-prober spec/ingress/0: {from: [{namespaceSelector: {}}], ports: [{port: 9643, protocol: TCP}]}
+  NetworkPolicy watchdog-prober spec/egress/1/ports: [{port: 443, protocol: TCP}, {port: 6443, protocol: TCP},
+    {port: 8443, protocol: TCP}, {port: 9443, protocol: TCP}]
   NetworkPolicy watchdog-prober spec/ingress/1: null
   NetworkPolicy watchdog-weeder spec/ingress/1: null
   NetworkPolicy watchdog-prober spec/egress/0/ports/2: {port: 5353, protocol: UDP}
@@ -52,6 +59,14 @@ const TAKEN_OVER: &str = "
   Deployment watchdog-weeder container/image: dependency-watchdog:1234
   Deployment watchdog-weeder pod/nodeSelector/pool: 'null'
   Deployment watchdog-weeder pod/priorityClassName: 'null'
+# A null is the default, wherever it stands.
+- values: {replicas: null, image: {tag: null}, networkPolicy: null, podSecurityContext: null, prober: {config: {probeInterval: null}}, weeder: null}
+  Deployment watchdog-prober spec/replicas: 2
+  Deployment watchdog-prober container/image: dependency-watchdog:VERSION
+  Deployment watchdog-weeder pod/securityContext/runAsUser: 65532
+  NetworkPolicy watchdog-weeder spec/ingress/0/ports/0/port: 9643
+  ConfigMap watchdog-prober-config config/probeInterval: 30s
+  ConfigMap watchdog-weeder-config config/watchDuration: 5m0s
 # A null takes a label or a request out, and in a list of a config it is left to the agent.
 - values: {monitoring: {enabled: true, labels: {prometheus: null}, dashboardLabels: {grafana_dashboard: null}},
     prober: {resources: {requests: {cpu: null}}}, weeder: {resources: {requests: null}}}
@@ -78,7 +93,8 @@ fn rendered(values: &str) -> Result<Manifests> {
 
 #[test]
 fn values_are_taken_over() -> Result<()> {
-    for mut row in serde_saphyr::from_str::<Vec<BTreeMap<String, Value>>>(TAKEN_OVER)? {
+    let rows = TAKEN_OVER.replace("VERSION", env!("CARGO_PKG_VERSION"));
+    for mut row in serde_saphyr::from_str::<Vec<BTreeMap<String, Value>>>(&rows)? {
         let values = row.remove("values").context("no values")?.to_string();
         let objects = rendered(&values)?;
         for (place, value) in row {

@@ -8,11 +8,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
 use chrono::TimeDelta;
-use parking_lot::Mutex;
 use serde_json::json;
 use testbed::renewers::{LeaseRenewers, LeaseWriter};
 use testbed::shoot::LEASES;
@@ -31,36 +31,29 @@ const NEXT_PHASE: f64 = 0.618;
 /// The VMs of one shoot. Dropping it ends their kubelets.
 pub struct Cloud {
     folder: PathBuf,
-    network: Arc<Mutex<Network>>,
+    /// Whether there is no way from the nodes to the API server.
+    is_cut: Arc<AtomicBool>,
     kubelets: Kubelets,
     _host: JoinSet<()>,
 }
 
 type Kubelets = Arc<tokio::sync::Mutex<LeaseRenewers<VmKubelet>>>;
 
-#[derive(Default)]
-struct Network {
-    /// Whether there is no way from the nodes to the API server.
-    cut: bool,
-    /// The VMs that are broken.
-    broken: BTreeSet<String>,
-}
-
 impl Cloud {
     /// No VM yet; the nodes join the shoot with this API and renew leases that last for `grace`.
     pub fn start(api: KubeApi, grace: Duration) -> Result<Self> {
-        let (folder, network) = (reaper::folder("vms")?, Arc::<Mutex<Network>>::default());
+        let (folder, is_cut) = (reaper::folder("vms")?, Arc::<AtomicBool>::default());
         let kubelet = VmKubelet {
             api: api.clone(),
             grace,
-            network: network.clone(),
+            is_cut: is_cut.clone(),
         };
         let kubelets = LeaseRenewers::new(kubelet, grace / 4);
         let kubelets = Arc::new(tokio::sync::Mutex::new(kubelets));
         let host = run(folder.clone(), kubelets.clone(), api);
         Ok(Self {
             folder,
-            network,
+            is_cut,
             kubelets,
             _host: JoinSet::from_iter([host]),
         })
@@ -79,13 +72,7 @@ impl Cloud {
     /// Cuts the way of all nodes to the API server, also of those that are yet to come, or opens it
     /// again. No renewal lands after it was cut.
     pub async fn cut(&self, cut: bool) {
-        self.network.lock().cut = cut;
-        self.kubelets.lock().await.settled().await;
-    }
-
-    /// Breaks a VM: its kubelet says nothing any more.
-    pub async fn break_down(&self, name: &str) {
-        self.network.lock().broken.insert(name.to_owned());
+        self.is_cut.store(cut, Ordering::Relaxed);
         self.kubelets.lock().await.settled().await;
     }
 }
@@ -124,16 +111,12 @@ fn names(folder: &Path) -> Result<BTreeSet<String>> {
 struct VmKubelet {
     api: KubeApi,
     grace: Duration,
-    network: Arc<Mutex<Network>>,
+    is_cut: Arc<AtomicBool>,
 }
 
 impl LeaseWriter for VmKubelet {
     async fn renew(&self, name: &str) -> bool {
-        let is_silent = {
-            let network = self.network.lock();
-            network.cut || network.broken.contains(name)
-        };
-        is_silent || self.beat(name).await.is_ok()
+        self.is_cut.load(Ordering::Relaxed) || self.beat(name).await.is_ok()
     }
 }
 
@@ -144,13 +127,10 @@ impl VmKubelet {
     async fn beat(&self, name: &str) -> Result<()> {
         let own = gardener::node(name, POOL);
         let lease = gardener::lease(name, self.grace.as_secs(), TimeDelta::zero());
-        let path = format!("/api/v1/nodes/{name}");
-        if self.api.find(&path).await?.is_none() {
-            return self.api.create_all(&[lease, own]).await;
-        }
+        self.api.create_all(&[lease.clone(), own.clone()]).await?;
         self.api.merge(&format!("{LEASES}/{name}"), &lease).await?;
         let conditions = json!({"status": {"conditions": own["status"]["conditions"]}});
-        let status = format!("{path}/status");
+        let status = format!("/api/v1/nodes/{name}/status");
         self.api.merge_items(&status, &conditions).await
     }
 }

@@ -49,13 +49,9 @@ pub fn machine_controller_manager(
     let machine_args = format!("{args} --vms={vms} --machine-health-timeout={timeout}s");
     let part = |name: &str, args: &str| {
         let port = reserve_port(0)?.local_addr()?.port();
-        anyhow::Ok(Program {
-            name: name.to_owned(),
-            path: programs.join(name),
-            args: words(&format!("{args} --port={port}")),
-            environment: Vec::new(),
-            log: folder.join(format!("{name}.log")),
-        })
+        let args = words(&format!("{args} --port={port}"));
+        let log = folder.join(format!("{name}.log"));
+        anyhow::Ok(Program::new(name, &programs.join(name), args, &log))
     };
     // Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for Machines.
     Ok(vec![

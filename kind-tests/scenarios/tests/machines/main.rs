@@ -6,12 +6,11 @@
 //!            '----> prober: both at 0 before that
 //! ```
 //! All times are half of Gardener's, but for how long machine-controller-manager bears an unhealthy
-//! node. Each scenario takes two minutes, most of them waiting, and prints what happens for a person
+//! node. The scenario takes two minutes, most of them waiting, and prints what happens for a person
 //! who watches (`make demo-real`).
 
 mod cloud;
 mod journal;
 mod machine_controller_manager;
 mod outage;
-mod preserved;
 mod world;

@@ -109,12 +109,6 @@ impl MachineWorld {
         self.machines.phases().into_keys().collect()
     }
 
-    /// The path of a Machine.
-    pub fn path(&self, machine: &str) -> String {
-        let namespace = &self.shoot.namespace;
-        format!("{MACHINES}/namespaces/{namespace}/machines/{machine}")
-    }
-
     /// Waits for something, with what happened when it fails.
     pub async fn eventually(
         &self,

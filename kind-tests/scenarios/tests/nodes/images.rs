@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::Value;
 use testbed::reaper;
 
 use crate::commands::shell;
@@ -20,21 +19,11 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The archive of the product's image, which `kind-tests/nodes/run` has built as operators do, and
-/// another of the same sources.
-pub fn product() -> Result<[PathBuf; 2]> {
+/// The archive of the product's image, which `kind-tests/nodes/run` has built as operators do.
+pub fn product() -> Result<PathBuf> {
     let folder = std::env::var_os("NODES_IMAGES")
         .context("NODES_IMAGES names no folder: make node-test runs this suite")?;
-    Ok(["product.tar", "again.tar"].map(|file| Path::new(&folder).join(file)))
-}
-
-/// The digest of the image in an archive.
-pub async fn digest(archive: &Path) -> Result<String> {
-    let archive = archive.display();
-    let index = format!("tar --extract --to-stdout --file {archive} index.json");
-    let index: Value = serde_json::from_str(&shell(&index).await?)?;
-    let digest = index["manifests"][0]["digest"].as_str();
-    Ok(digest.context("no digest")?.into())
+    Ok(Path::new(&folder).join("product.tar"))
 }
 
 /// An image with a shell, `nc` and `httpd`, which sleeps.

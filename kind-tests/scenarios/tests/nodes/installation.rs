@@ -1,8 +1,6 @@
 //! The agents, installed with the chart, as deploy/README.md says, in a namespace that holds pods to
 //! the restricted standard.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, ensure};
 use testbed::gardener::GARDEN;
 use testbed::{agent, eventually, go_programs, reaper};
@@ -21,38 +19,18 @@ pub const PODS: &str = "/api/v1/namespaces/garden/pods";
 /// Where the program is in the image.
 const PROGRAM: &str = "/usr/local/bin/dependency-watchdog";
 
-/// What is installed.
-pub struct Installation {
-    helm: PathBuf,
-    home: PathBuf,
-}
-
-impl Installation {
-    /// Installs the chart.
-    async fn of(world: &NodeWorld) -> Result<Self> {
-        let installation = Self {
-            helm: go_programs::built("deployment-tools")?.join("helm"),
-            home: reaper::folder("helm")?,
-        };
-        installation.upgrade(world, &[]).await?;
-        ready(world).await?;
-        Ok(installation)
-    }
-
-    /// Installs or changes the chart's release.
-    pub async fn upgrade(&self, world: &NodeWorld, more: &[&str]) -> Result<()> {
-        let mut helm = Command::new(&self.helm);
-        helm.args(["upgrade", "--install", "dependency-watchdog"])
-            .arg(repository().join("deploy/helm/dependency-watchdog"))
-            .args(["--namespace", GARDEN])
-            .arg(format!("--set=image.repository={PRODUCT}"))
-            .args(more)
-            .env("HOME", &self.home)
-            .env("KUBECONFIG", &world.kubeconfig);
-        let (_, said) = said(&mut helm).await?;
-        ensure!(!said.contains("arning"), "{said}");
-        Ok(())
-    }
+/// Installs the chart.
+async fn install(world: &NodeWorld) -> Result<()> {
+    let mut helm = Command::new(go_programs::built("deployment-tools")?.join("helm"));
+    helm.args(["upgrade", "--install", "dependency-watchdog"])
+        .arg(repository().join("deploy/helm/dependency-watchdog"))
+        .args(["--namespace", GARDEN])
+        .arg(format!("--set=image.repository={PRODUCT}"))
+        .env("HOME", reaper::folder("helm")?)
+        .env("KUBECONFIG", &world.kubeconfig);
+    let (_, said) = said(&mut helm).await?;
+    ensure!(!said.contains("arning"), "{said}");
+    ready(world).await
 }
 
 /// Waits until all replicas are ready and both agents have a leader; none was restarted on the way.
@@ -87,14 +65,14 @@ pub async fn leader(world: &NodeWorld, agent: &str) -> Result<String> {
     leader.with_context(|| format!("no pod holds the Lease: {holder}"))
 }
 
-static INSTALLED: OnceCell<Installation> = OnceCell::const_new();
+static INSTALLED: OnceCell<()> = OnceCell::const_new();
 
-/// The installation that all tests share.
-pub async fn installed(world: &'static NodeWorld) -> Result<&'static Installation> {
+/// Installs them, once for all tests.
+pub async fn installed(world: &'static NodeWorld) -> Result<()> {
     INSTALLED
         .get_or_try_init(async || {
             world.shoot.publish().await?;
-            let installation = Installation::of(world).await?;
+            install(world).await?;
             enforce(world).await?;
             let status = format!(
                 "--namespace {GARDEN} exec deployment/{} -- {PROGRAM} status --address localhost:9644",
@@ -108,7 +86,8 @@ pub async fn installed(world: &'static NodeWorld) -> Result<&'static Installatio
             for status in [inside, outside] {
                 ensure!(status.contains(world.shoot.namespace), "{status}");
             }
-            Ok(installation)
+            Ok(())
         })
         .await
+        .copied()
 }

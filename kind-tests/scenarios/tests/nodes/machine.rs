@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use testbed::control_plane::{ControlPlane, kubelet_token};
-use testbed::process::{Process, Program, words};
+use testbed::process::{Process, words};
 use testbed::{eventually, reaper};
 use tokio::process::Command;
 
@@ -62,7 +62,7 @@ impl NodeMachine {
         let kubelet = programs.join("kubelet");
         let args = format!("{}\n{}", kubelet.display(), fill(KUBELET_ARGS));
         write("kubelet.args", &args)?;
-        let kubeconfig = plane.kubeconfig(&plane.url(), &kubelet_token(name));
+        let kubeconfig = plane.kubeconfig(&kubelet_token(name));
         write("kubeconfig", &kubeconfig)?;
         let lines = images.iter().map(|image| format!("{}\n", image.display()));
         write("images", &lines.collect::<String>())?;
@@ -71,14 +71,8 @@ impl NodeMachine {
             "--net --mount --uts --ipc --pid --fork --kill-child --propagation=private -- {} {place} {name}",
             script.display()
         );
-        let program = Program {
-            name: name.into(),
-            path: "unshare".into(),
-            args: words(&isolated),
-            environment: Vec::new(),
-            log: folder.join("log"),
-        };
-        let mut process = program.start()?;
+        let (unshare, log) = (Path::new("unshare"), folder.join("log"));
+        let mut process = Process::start(name, unshare, &words(&isolated), &log)?;
         eventually("the machine is ready for its cable", async || {
             let (runs, said) = (process.is_running(), process.tail(5));
             ensure!(runs && folder.join("ready").exists(), "{name}: {said}");

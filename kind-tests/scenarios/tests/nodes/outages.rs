@@ -8,7 +8,7 @@ use testbed::eventually;
 use testbed::gardener::GARDEN;
 use testbed::shoot::renew_times;
 
-use crate::installation::{AGENTS, Installation, leader};
+use crate::installation::{AGENTS, leader};
 use crate::shoot::NodeShoot;
 use crate::world::NodeWorld;
 
@@ -28,14 +28,12 @@ const RENEWED: Duration = Duration::from_millis(12_500);
 pub enum ProberChange {
     /// Its leader's container is killed.
     LeaderKilled,
-    /// `kubectl rollout restart`.
+    /// `kubectl rollout restart`, which does what `helm upgrade` with other values does.
     Restarted,
-    /// `helm upgrade` with other values.
-    Upgraded,
 }
 
 impl ProberChange {
-    async fn happen(self, world: &NodeWorld, installation: &Installation) -> Result<()> {
+    async fn happen(self, world: &NodeWorld) -> Result<()> {
         let prober = AGENTS[0];
         match self {
             Self::LeaderKilled => kill(world, &leader(world, prober).await?).await,
@@ -43,27 +41,19 @@ impl ProberChange {
                 let restart = format!("--namespace {GARDEN} rollout restart deployment/{prober}");
                 world.kubectl(&restart).await.map(drop)
             }
-            Self::Upgraded => {
-                let values = ["--set=prober.logLevel=DEBUG"];
-                installation.upgrade(world, &values).await
-            }
         }
     }
 }
 
 /// Cuts the nodes off until kube-controller-manager would have given them up, and lets them in
 /// again.
-pub async fn outage(
-    world: &NodeWorld,
-    installation: &Installation,
-    change: ProberChange,
-) -> Result<()> {
+pub async fn outage(world: &NodeWorld, change: ProberChange) -> Result<()> {
     let shoot = &world.shoot;
     leases(shoot, "all nodes renew", |age| age < RENEWED).await?;
     shoot.plug(false).await?;
     let silent_for = async |least| leases(shoot, "leases are old", |age| age >= least).await;
     silent_for(BEFORE_THE_VERDICT).await?;
-    change.happen(world, installation).await?;
+    change.happen(world).await?;
     replicas(shoot, "all are at 0, their pods gone", (0, 0)).await?;
     silent_for(GIVEN_UP).await?;
     let unknown = shoot.ever_unknown.get().clone();

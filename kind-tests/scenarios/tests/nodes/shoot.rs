@@ -86,7 +86,7 @@ impl NodeShoot {
     /// Tells the watchdog of it: its Machines, the prober's access, its Cluster.
     pub async fn publish(&self) -> Result<()> {
         let token = self.plane.api().token("kube-system", PROBE).await?;
-        let access = self.plane.kubeconfig(&self.plane.url(), &token);
+        let access = self.plane.kubeconfig(&token);
         let machines = self.machines.iter();
         let mut objects: Vec<_> = machines
             .map(|machine| gardener::machine(self.namespace, machine.name()))

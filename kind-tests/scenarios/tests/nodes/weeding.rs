@@ -1,5 +1,5 @@
-//! Pods that crash because a Service is away, as real kubelets run them: five shapes, and beside
-//! each the same pod that the weeder does not know.
+//! Pods that crash because a Service is away, as real kubelets run them: one that the weeder deletes,
+//! and beside it the same pod that the weeder does not know.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,59 +16,17 @@ use crate::workloads;
 /// What the pods need.
 const SERVICE: &str = "etcd-main-client";
 
-/// How a pod goes on without its Service, and the script of its container.
-pub const SHAPES: [(&str, &str); 5] = [
-    ("ends-at-once", "asks && exec $serves; exit 1"),
-    ("ends-soon", "tries 6"),
-    ("ends-late", "tries 20"),
-    (INIT, "asks"),
-    (
-        READY_BEFORE,
-        "asks || exit 1; $serves & while asks; do sleep 1; done; exit 1",
-    ),
-];
-/// This one's init container has the script.
-const INIT: &str = "init-ends-at-once";
-/// This one was ready before; it ends when the Service goes.
-const READY_BEFORE: &str = "ready-before";
+/// What runs in them. It ends when the Service goes, and at once while it is away.
+const SCRIPT: &str = "asks() { nc -w 1 ADDRESS 2379 -e /bin/true; }; asks || exit 1; \
+    httpd -f -p 6443 & while asks; do sleep 1; done; exit 1";
 
 static SERIAL: AtomicUsize = AtomicUsize::new(0);
 
-/// A container that runs a script: whether the Service answers, how it serves itself, and how it
-/// tries for some seconds to.
-fn container(name: &str, address: &str, script: &str) -> String {
-    let script = format!(
-        "asks() {{ nc -w 1 {address} 2379 -e /bin/true; }}; serves='httpd -f -p 6443'; \
-         tries() {{ end=$(($(date +%s) + $1)); while [ $(date +%s) -lt $end ]; do asks && exec $serves; sleep 1; done; exit 1; }}; {script}"
-    );
-    format!(
-        "name: {name}, image: {TOOL}, imagePullPolicy: Never, command: [/bin/sh, -c, {script:?}]"
-    )
-}
-
-/// The pod's spec.
-fn crashing(shape: &str, address: &str, script: &str) -> String {
-    let is_init = shape == INIT;
-    let server = if is_init { "exec $serves" } else { script };
-    let init = if is_init {
-        format!("{{{}}}", container("init", address, script))
-    } else {
-        String::new()
-    };
-    let server = container("server", address, server);
-    format!(
-        "
-      initContainers: [{init}]
-      containers:
-      - {{{server}, readinessProbe: {{tcpSocket: {{port: 6443}}, periodSeconds: 1}}}}"
-    )
-}
-
-/// Lets pods of this shape crash until their Service is back. The weeder's is ready soon after, the
-/// other one much later.
-pub async fn weeded(api: &KubeApi, (shape, script): (&str, &str)) -> Result<()> {
+/// Lets pods crash until their Service is back. The weeder's is ready soon after, the other one much
+/// later.
+pub async fn weeded(api: &KubeApi) -> Result<()> {
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let namespace = &format!("shoot--weed--{shape}-{serial}");
+    let namespace = &format!("shoot--weed--{serial}");
     api.create_yaml(&workloads::namespace(namespace)).await?;
     let core = format!("/api/v1/namespaces/{namespace}");
     api.appears(&format!("{core}/serviceaccounts/default"))
@@ -80,18 +38,8 @@ pub async fn weeded(api: &KubeApi, (shape, script): (&str, &str)) -> Result<()> 
     let address = service["spec"]["clusterIP"].as_str();
     let address = address.context("no clusterIP")?;
 
-    let was_ready = shape == READY_BEFORE;
-    let etcd = format!(
-        "
-      containers:
-      - name: etcd
-        image: {TOOL}
-        imagePullPolicy: Never
-        command: [/bin/httpd, -f, -p, '2379']
-        readinessProbe: {{tcpSocket: {{port: 2379}}, periodSeconds: 1}}"
-    );
-    let replicas = i64::from(was_ready);
-    let etcd = workloads::deployment(namespace, "etcd-main", "main", replicas, &etcd);
+    let etcd = pod("[/bin/httpd, -f, -p, '2379']", 2379);
+    let etcd = workloads::deployment(namespace, "etcd-main", "main", 1, &etcd);
     api.create_yaml(&etcd).await?;
     let scale = async |replicas: i64| {
         let etcd = format!("/apis/apps/v1/namespaces/{namespace}/deployments/etcd-main");
@@ -100,34 +48,29 @@ pub async fn weeded(api: &KubeApi, (shape, script): (&str, &str)) -> Result<()> 
     };
     let ready = async |role| {
         eventually("the pod is ready", async || {
-            let status = pod(api, &core, role).await?["status"].take();
-            ensure!(status["containerStatuses"][0]["ready"] == true, "{status}");
+            let status = container(api, &core, role).await?;
+            ensure!(status["ready"] == true, "{status}");
             Ok(())
         })
         .await
     };
-    if was_ready {
-        service_is(&endpoints, true).await?;
-    }
-    let spec = crashing(shape, address, script);
+    service_is(&endpoints, true).await?;
+    let script = SCRIPT.replace("ADDRESS", address);
+    let crashing = pod(&format!("[/bin/sh, -c, {script:?}]"), 6443);
     for (name, role) in [
         ("kube-apiserver", "apiserver"),
         ("unknown-to-the-weeder", "other"),
     ] {
-        let crashing = workloads::deployment(namespace, name, role, 1, &spec);
+        let crashing = workloads::deployment(namespace, name, role, 1, &crashing);
         api.create_yaml(&crashing).await?;
-        if was_ready {
-            ready(role).await?;
-        }
+        ready(role).await?;
     }
-    if was_ready {
-        scale(0).await?;
-        service_is(&endpoints, false).await?;
-    }
+    scale(0).await?;
+    service_is(&endpoints, false).await?;
     // From the fourth crash on a kubelet waits for 40 s or more.
     eventually("both pods wait for their kubelet's back-off", async || {
         for (role, most) in [("apiserver", 15), ("other", 25)] {
-            let status = status(&pod(api, &core, role).await?);
+            let status = container(api, &core, role).await?;
             let age = Utc::now() - ended(&status)?;
             let restarts = status["restartCount"].as_i64().unwrap_or_default();
             let runs = status["state"]["running"].is_object();
@@ -143,21 +86,34 @@ pub async fn weeded(api: &KubeApi, (shape, script): (&str, &str)) -> Result<()> 
     service_is(&endpoints, true).await?;
     let back = Instant::now();
     // It may be gone already, or be the next pod, whose container has not ended.
-    let crashed = pod(api, &core, "apiserver").await;
-    let crashed = crashed.and_then(|pod| ended(&status(&pod)));
+    let crashed = container(api, &core, "apiserver").await;
+    let crashed = crashed.and_then(|status| ended(&status));
     let ended = crashed.map_or(0, |ended| (Utc::now() - ended).num_seconds());
     ready("apiserver").await?;
     let with = back.elapsed();
     ready("other").await?;
     let without = back.elapsed();
     println!(
-        "{shape}: ended {ended} s before the Service, ready {with:.1?} after it, {without:.1?} without the weeder"
+        "ended {ended} s before the Service, ready {with:.1?} after it, {without:.1?} without the weeder"
     );
     // What has not been seen terminated for 4 s waits for the rest of that.
     let goal = Duration::from_secs(if ended >= 4 { 5 } else { 8 });
-    ensure!(with <= goal, "{shape}: {with:?}, more than {goal:?}");
-    ensure!(without > 3 * with, "{shape}: {with:?}, {without:?}");
+    ensure!(with <= goal, "{with:?}, more than {goal:?}");
+    ensure!(without > 3 * with, "{with:?}, {without:?}");
     Ok(())
+}
+
+/// The spec of a pod with one container, which is ready when it listens at this port.
+fn pod(command: &str, port: u16) -> String {
+    format!(
+        "
+      containers:
+      - name: it
+        image: {TOOL}
+        imagePullPolicy: Never
+        command: {command}
+        readinessProbe: {{tcpSocket: {{port: {port}}}, periodSeconds: 1}}"
+    )
 }
 
 /// When a container ended last that does not run.
@@ -167,21 +123,13 @@ fn ended(status: &Value) -> Result<DateTime<Utc>> {
     Ok(ended.context("it runs")?.parse()?)
 }
 
-/// The pod with this role.
-async fn pod(api: &KubeApi, core: &str, role: &str) -> Result<Value> {
+/// The status of the container of the pod with this role.
+async fn container(api: &KubeApi, core: &str, role: &str) -> Result<Value> {
     let pods = format!("{core}/pods?labelSelector=role%3D{role}");
     let mut pods = api.list(&pods).await?;
     pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-    pods.pop().with_context(|| format!("no pod {role}"))
-}
-
-/// The status of the container that crashes.
-fn status(pod: &Value) -> Value {
-    let status = |kind: &str| pod["status"][kind][0].clone();
-    match status("initContainerStatuses") {
-        Value::Null => status("containerStatuses"),
-        init => init,
-    }
+    let mut pod = pods.pop().with_context(|| format!("no pod {role}"))?;
+    Ok(pod["status"]["containerStatuses"][0].take())
 }
 
 /// Waits until the Service has a ready endpoint, or none.

@@ -53,7 +53,7 @@ impl NodeWorld {
         };
         let programs = go_programs::built("nodes")?;
         let controllers = bed.programs().await?;
-        let [product, _] = images::product()?;
+        let product = images::product()?;
         let (seed, shoot, tool, controller_manager) = try_join!(
             plane("seed", 6443, 96, &["seed"]),
             plane("shoot", 8443, 97, &["w1", "w2", "w3"]),

@@ -1,24 +1,27 @@
 //! The table of requests by which the API server in memory is like a kube-apiserver, played against
 //! one.
 
-use std::cell::OnceCell;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use api_server::conformance::{REJECTED, TestedServer, play};
 use bytes::Bytes;
 use http::{Request, Response};
 use nix::sys::signal::Signal;
+use parking_lot::Mutex;
 use testbed::control_plane::{ControlPlane, Etcd};
 use testbed::kube_api::KubeApi;
+use testbed::objects::{items, object};
 use testbed::{eventually, scenario};
-
-use crate::throttling::{Rejection, cluster_admin};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 struct RealServer<'a> {
     plane: &'a ControlPlane,
     api: KubeApi,
     etcd: &'a Etcd,
-    rejection: OnceCell<Rejection<'a>>,
+    /// What occupies the only seat of the priority level of those that are rejected.
+    occupants: Mutex<JoinSet<()>>,
 }
 
 impl TestedServer for RealServer<'_> {
@@ -36,9 +39,43 @@ impl TestedServer for RealServer<'_> {
         self.plane.start_again().await
     }
 
+    /// A priority level without a share lets a single request in: an occupant's, which an admission
+    /// webhook that never answers keeps there. All others are rejected with 429.
     async fn reject(&self) -> Result<()> {
-        let rejection = Rejection::begin(self.plane.api(), REJECTED, "list", "configmaps").await?;
-        self.rejection.set(rejection).ok().context("once")?;
+        let nowhere = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = nowhere.local_addr()?.to_string();
+        let api = self.plane.api();
+        api.create_yaml(&REJECTION.replace("ADDRESS", &address))
+            .await?;
+        // API priority and fairness knows a new schema when its condition is there.
+        eventually("the schema is in force", async || {
+            let schema = api.get(SCHEMA).await?;
+            let mut conditions = items(&schema["status"]["conditions"]);
+            let in_force = conditions.any(|it| it["type"] == "Dangling" && it["status"] == "False");
+            ensure!(in_force, "{schema}");
+            Ok(())
+        })
+        .await?;
+        let mut occupants = JoinSet::new();
+        for number in 0..2 {
+            let api = api.acting_as("occupant")?;
+            let map = object(&OCCUPANT.replace("NUMBER", &number.to_string()));
+            occupants.spawn(async move {
+                loop {
+                    // Rejected while the other one is in, and refused at the end of its time: then
+                    // the other one is.
+                    let _ = api.create(&map).await;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            });
+        }
+        occupants.spawn(async move {
+            let mut connections = Vec::new();
+            while let Ok((stream, _)) = nowhere.accept().await {
+                connections.push(stream);
+            }
+        });
+        *self.occupants.lock() = occupants;
         eventually("lists are rejected", async || {
             let list = Request::get("/api/v1/configmaps").body(Vec::new())?;
             let answer = self.send(Some(REJECTED), list).await?;
@@ -49,8 +86,50 @@ impl TestedServer for RealServer<'_> {
     }
 }
 
-/// The definition of the custom resource, with any spec and status.
-const WIDGETS: &str = "
+const SCHEMA: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/rejected";
+/// What occupies a seat for as long as its admission takes.
+const OCCUPANT: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: occupant-NUMBER, namespace: default, labels: {bed: occupant}}
+";
+
+const REJECTION: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: occupant}
+webhooks:
+- name: nobody.bed.example.org
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  timeoutSeconds: 30
+  failurePolicy: Fail
+  clientConfig: {url: "https://ADDRESS"}
+  objectSelector: {matchLabels: {bed: occupant}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+---
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: PriorityLevelConfiguration
+metadata: {name: none}
+spec:
+  type: Limited
+  limited: {nominalConcurrencyShares: 0, lendablePercent: 0, borrowingLimitPercent: 0, limitResponse: {type: Reject}}
+---
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: FlowSchema
+metadata: {name: rejected}
+spec:
+  priorityLevelConfiguration: {name: none}
+  matchingPrecedence: 2
+  rules:
+  - subjects: [{kind: User, user: {name: rejected}}]
+    resourceRules: [{verbs: [list], apiGroups: ["*"], resources: [configmaps], namespaces: ["*"], clusterScope: true}]
+  - subjects: [{kind: User, user: {name: occupant}}]
+    resourceRules: [{verbs: [create], apiGroups: ["*"], resources: [configmaps], namespaces: ["*"], clusterScope: true}]
+"#;
+
+/// The definition of the custom resource, with any spec and status, and all rights for two users.
+const PREPARED: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.org}
@@ -70,20 +149,27 @@ spec:
         properties:
           spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: may-do-all}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: rejected}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: occupant}
 ";
 
 #[test]
 fn kube_apiserver_answers_as_the_table() -> Result<()> {
     scenario(async |bed| {
         let (plane, etcd) = bed.start_with_own_etcd("conformance").await?;
-        plane.api().create_yaml(WIDGETS).await?;
-        plane.api().create_yaml(&cluster_admin(REJECTED)).await?;
+        plane.api().create_yaml(PREPARED).await?;
         plane.api().appears("/apis/example.org/v1/widgets").await?;
         let real = RealServer {
             plane: &plane,
             api: plane.api().without_retries()?,
             etcd: &etcd,
-            rejection: OnceCell::new(),
+            occupants: Mutex::default(),
         };
         play(&real).await
     })

@@ -1,40 +1,28 @@
-//! The scenarios: the real binary against real control planes.
+//! The scenarios: the real binary against real control planes, where only these can show what users
+//! rely on. All else is shown on an API server in memory.
 //!
 //! They mostly wait, so more of them run side by side than there are cores (RUST_TEST_THREADS).
 //! Each has a seed and shoots to itself.
 
-mod as_in_production;
-mod candidates;
 mod conformance;
 mod election;
 mod faults;
 mod gardeners_objects;
-mod kinds;
-mod metrics;
 mod rbac;
 mod rehearsal;
-mod throttling;
 mod weeder;
 
 use std::ops::RangeBounds;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use testbed::agent::RunningAgent;
-use testbed::page::{metrics, page};
+use testbed::page::metrics;
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{ProberConfig, ShootCluster, ShootPlan, Testbed, eventually, start_prober};
 
 /// The usual three, and their replicas.
 const USUAL: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
-/// A grace that leaves time between the verdict and the moment from which order no longer counts,
-/// also on a machine that does much at once.
-const ORDERLY: Duration = Duration::from_secs(24);
-/// Twice the usual grace: every lease would have been expired for long.
-const LONG: Duration = Duration::from_secs(12);
-/// The Leases of the agents' elections.
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/garden/leases";
 /// The lead of a process that was killed ends soon.
 const QUICK: [&str; 3] = [
     "--leader-elect-lease-duration=6s",
@@ -43,13 +31,9 @@ const QUICK: [&str; 3] = [
 ];
 
 /// A shoot on a seed of its own, and the prober there, which has seen it healthy.
-async fn alone(
-    bed: &Testbed,
-    name: &str,
-    plan: ShootPlan,
-    args: &[&str],
-) -> Result<(ShootCluster, RunningAgent)> {
-    let shoot = ShootCluster::create(bed, &bed.own_seed().await?, name, plan).await?;
+async fn alone(bed: &Testbed, name: &str, args: &[&str]) -> Result<(ShootCluster, RunningAgent)> {
+    let seed = bed.own_seed().await?;
+    let shoot = ShootCluster::create(bed, &seed, name, ShootPlan::default()).await?;
     let prober = start_prober(&shoot.seed, with_args(args)).await?;
     shoot.after_probes(2).await?;
     Ok((shoot, prober))
@@ -61,27 +45,6 @@ fn with_args(args: &[&str]) -> ProberConfig {
         args: args.iter().map(ToString::to_string).collect(),
         ..ProberConfig::default()
     }
-}
-
-/// An outage begins, and the usual three are held down.
-async fn goes_down(shoot: &ShootCluster) -> Result<()> {
-    shoot.nodes.cut_all();
-    shoot.held_down(&USUAL).await
-}
-
-/// The outage ends, and the usual three come back.
-async fn comes_back(shoot: &ShootCluster) -> Result<()> {
-    shoot.nodes.heal_all();
-    shoot.free_at(&USUAL).await
-}
-
-/// Waits for a write to a dependent since this entry of the shoot's history.
-async fn written(shoot: &ShootCluster, begin: usize) -> Result<()> {
-    let written = async || {
-        ensure!(!shoot.writes_since(begin).is_empty(), "none");
-        Ok(())
-    };
-    shoot.eventually("a write", written).await
 }
 
 /// Waits until an agent's log has a line of this message with this word.
@@ -102,17 +65,6 @@ async fn shows(log: &Path, series: &str, values: impl RangeBounds<f64>) -> Resul
     eventually(series, async || {
         let value = metrics(log).await?.value(series)?;
         ensure!(values.contains(&value), "{value}");
-        Ok(())
-    })
-    .await
-}
-
-/// Waits until the agent that writes this log answers a request for `/readyz` with this status and
-/// this word.
-async fn is_ready(log: &Path, status: u16, word: &str) -> Result<()> {
-    eventually(&format!("/readyz says {status} {word}"), async || {
-        let (answer, body) = page(log, "/readyz").await?;
-        ensure!(answer == status && body.contains(word), "{answer}: {body}");
         Ok(())
     })
     .await

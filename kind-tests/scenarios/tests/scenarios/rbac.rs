@@ -1,35 +1,14 @@
 //! What happens, and what is said, when a right that Gardener grants (rules 81 to 84) is taken
-//! away. Each is taken away by itself, but for those that nothing needs: the scenarios with
-//! Gardener's objects do without all of them.
-//!
-//! docs/security.md has the table that these scenarios prove.
+//! away. docs/security.md has the table.
 
-use anyhow::{Context, Result, ensure};
-use futures::future::try_join_all;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use testbed::agent::{AgentKind, AgentStart};
-use testbed::gardener::{PROBE, PROBER, WEEDER, seed_access, shoot_access, weeder_access};
+use testbed::gardener::{seed_access, shoot_access};
 use testbed::objects::{items, path};
 use testbed::shoot::KCM;
-use testbed::{
-    KubeApi, PATIENCE, ProberConfig, SeedCluster, ShootCluster, ShootPlan, scenario, start_prober,
-};
+use testbed::{KubeApi, PATIENCE, scenario};
 
-use crate::election::leading;
-use crate::{LEASES, LONG, QUICK, USUAL, alone, comes_back, is_ready, logs, shows, with_args};
-
-const COMPLETE: &str = "dwd_probes_total{stage=\"leases\",result=\"complete\"}";
-/// The resources that agents read on a seed, each with what `/readyz` says while it may not be
-/// listed and a series that shows it, where there is any.
-const READ: [&str; 7] = [
-    r#"prober | clusters       | Clusters are not known    |"#,
-    r#"prober | machines       | Machines are not known    | dwd_probes_total{stage="machines",result="seed_unknown"}"#,
-    r#"prober | secrets        | Secrets are not known     | dwd_probes_total{stage="kubeconfig",result="seed_unknown"}"#,
-    r#"prober | deployments    |                           | dwd_probes_total{stage="nodes",result="complete"}"#,
-    r#"prober | namespaces     |                           | dwd_probes_total{stage="leases",result="complete"}"#,
-    r#"weeder | pods           | have not been listed yet  | dwd_weeder_watch_restarts_total{resource="pods"}"#,
-    r#"weeder | endpointslices | have not been listed yet  | dwd_weeder_watch_restarts_total{resource="endpointslices"}"#,
-];
+use crate::{QUICK, USUAL, alone, logs, shows};
 
 /// Takes these away from the roles of these manifests, each a resource and a verb.
 pub async fn strip(api: &KubeApi, granted: &[Value], taken: &[&str]) -> Result<()> {
@@ -55,79 +34,10 @@ fn without(rules: &Value, taken: &[&str]) -> Value {
     left.into()
 }
 
-/// An agent that may not do this says so, is ready or not meanwhile, and goes on once it may.
-async fn agent_without(seed: &SeedCluster, verb: &str, row: &str) -> Result<()> {
-    let row: Vec<&str> = row.split('|').map(str::trim).collect();
-    let [agent, resource, unready, series] = row[..] else {
-        anyhow::bail!("{row:?}")
-    };
-    let is_prober = agent == "prober";
-    let (kind, account, granted, config) = if is_prober {
-        let config = ProberConfig::default().text();
-        (AgentKind::Prober, PROBER, seed_access(), config)
-    } else {
-        let kind = AgentKind::Weeder;
-        (kind, WEEDER, weeder_access(), kind.config().to_owned())
-    };
-    // An account of its own.
-    let (api, name) = (seed.api(), format!("may-not-{verb}-{resource}"));
-    let granted = json!(granted).to_string().replace(account, &name);
-    let granted: Vec<Value> = serde_json::from_str(&granted)?;
-    let mut lacking = granted.clone();
-    for role in lacking.iter_mut().filter(|it| it["rules"].is_array()) {
-        role["rules"] = without(&role["rules"], &[&format!("{resource} {verb}")]);
-    }
-    api.create_all(&lacking).await?;
-    let kubeconfig = seed.kubeconfig(&name).await?;
-    let start = AgentStart::new(kind, seed.folder(), &name, &kubeconfig, &config)?;
-    let agent = start.with(["--enable-leader-election=false"]).run()?;
-    let log = agent.log_file();
-
-    let forbidden = format!("cannot {verb} resource \"{resource}\"");
-    logs(&agent, "cannot", &forbidden).await?;
-    if verb == "list" {
-        shows(log, "dwd_seed_known", 0.0..=0.0).await?;
-    }
-    match unready {
-        word if verb == "list" && !word.is_empty() => is_ready(log, 500, word).await?,
-        _ => is_ready(log, 200, "ok").await?,
-    }
-    // What it may not watch it lists again and again.
-    match series {
-        _ if is_prober && verb == "watch" => shows(log, COMPLETE, 1.0..).await?,
-        "" => {}
-        series => shows(log, series, 1.0..).await?,
-    }
-    strip(api, &granted, &[]).await?;
-    is_ready(log, 200, "ok").await?;
-    if is_prober {
-        shows(log, COMPLETE, 1.0..).await?;
-    }
-    Ok(())
-}
-
-#[test]
-fn unreadable_resources_are_told() -> Result<()> {
-    scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = ShootCluster::create(bed, &seed, "unread", ShootPlan::default()).await?;
-        let begin = shoot.history().len();
-        for verb in ["list", "watch"] {
-            let agents = READ.map(async |row| {
-                let outcome = agent_without(&seed, verb, row).await;
-                outcome.with_context(|| format!("{verb} {row}"))
-            });
-            try_join_all(agents).await?;
-        }
-        shoot.untouched_since(begin)?;
-        seed.search_events().await
-    })
-}
-
 #[test]
 fn lost_rights_are_told_and_used_again() -> Result<()> {
     scenario(async |bed| {
-        let (shoot, mut prober) = alone(bed, "rights", ShootPlan::default(), &QUICK).await?;
+        let (shoot, mut prober) = alone(bed, "rights", &QUICK).await?;
         let (seed, plane) = (shoot.seed.clone(), shoot.plane.clone());
         let (on_seed, on_shoot) = (seed_access(), shoot_access());
         let on_seed = async |taken: &[&str]| strip(seed.api(), &on_seed, taken).await;
@@ -136,23 +46,11 @@ fn lost_rights_are_told_and_used_again() -> Result<()> {
         let counted = async |series: &str| shows(&log, series, 1.0..).await;
         let begin = shoot.history().len();
 
-        // Secrets: new credentials are those that the watch brings, without a right to get. It takes the API server up to
-        // 10 s to forget a token that it has already accepted.
-        on_seed(&["secrets get"]).await?;
-        let account = format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}");
-        plane.api().delete(&account).await?;
-        plane.api().create_all(&shoot_access()).await?;
-        let refused = "\"category\":\"unauthorized\"";
-        logs(&prober, "probe not complete", refused).await?;
-        shoot.renew_secret().await?;
-        shoot.after_probes(2).await?;
-
         // The shoot: leases, then nodes, which are asked for in an outage only. What is not known
         // is no outage.
         on_shoot(&["leases list"]).await?;
         counted("dwd_probes_total{stage=\"leases\",result=\"forbidden\"}").await?;
         shoot.nodes.cut_all();
-        shoot.leases_older_than(LONG).await?;
         on_seed(&["deployments patch"]).await?;
         on_shoot(&["nodes list"]).await?;
         counted("dwd_probes_total{stage=\"nodes\",result=\"forbidden\"}").await?;
@@ -171,7 +69,8 @@ fn lost_rights_are_told_and_used_again() -> Result<()> {
 
         // Events: what is done does not depend on them.
         on_seed(&["events create", "events patch"]).await?;
-        comes_back(&shoot).await?;
+        shoot.nodes.heal_all();
+        shoot.free_at(&USUAL).await?;
         counted("dwd_events_lost_total").await?;
         logs(&prober, "Event could not be written", "is forbidden").await?;
 
@@ -181,18 +80,6 @@ fn lost_rights_are_told_and_used_again() -> Result<()> {
         ensure!(status.code() == Some(1), "{status}\n{}", prober.tail(5));
         let cannot = "cannot update resource";
         logs(&prober, "Lease could not be renewed", cannot).await?;
-        // Whoever cannot take it probes without leading.
-        for verb in ["create", "get"] {
-            let lease = format!("{LEASES}/dwd-prober-leader-election");
-            seed.api().delete(&lease).await?;
-            on_seed(&[&format!("leases {verb}")]).await?;
-            prober = start_prober(&seed, with_args(&QUICK)).await?;
-            let cannot = format!("cannot {verb} resource");
-            logs(&prober, "Lease cannot be read or written", &cannot).await?;
-            shoot.after_probes(1).await?;
-            on_seed(&[]).await?;
-            leading(&prober).await?;
-        }
-        seed.search_events().await
+        Ok(())
     })
 }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use http::{Request, header};
 use serde_json::{Value, json};
-use testbed::gardener::{PROBER_USER, more_access};
+use testbed::audit::Asked;
+use testbed::gardener::more_access;
 use testbed::prober::dependent;
+use testbed::seed::ReplicaState;
 use testbed::shoot::KCM;
 use testbed::{KubeApi, ProberConfig, ShootCluster, ShootPlan, eventually, scenario, start_prober};
 use tokio::time::Instant;
@@ -17,7 +19,12 @@ use crate::{logs, shows};
 /// A seed of one shoot is told within this time of its first complete probe.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Dependents of which each would be refused: kind, name and words.
+/// Dependents that nothing hinders, each of two replicas: apiVersion, kind and name.
+const SCALED: [(&str, &str, &str); 2] = [
+    ("apps/v1", "Deployment", KCM),
+    ("bed.example.org/v1", "Scaler", "scaler"),
+];
+/// Dependents of which each would be refused: kind, name and words. The last two are not there.
 const REFUSED: [(&str, &str, &str); 6] = [
     ("Deployment", "frozen", "no scaling on Fridays"),
     ("Deployment", "unanswered", "failed calling webhook"),
@@ -103,26 +110,21 @@ fn refusals_are_found_before_an_outage() -> Result<()> {
             ..ShootPlan::default()
         };
         let shoot = ShootCluster::create(bed, &seed, "rehearsed", plan).await?;
-        let deployment = async |name: &str| {
-            let created = shoot.create_workload("apps/v1", "Deployment", name, 2);
-            created.await
-        };
-        for name in [KCM, "frozen", "unanswered", "set-back"] {
-            deployment(name).await?;
+        let refused = REFUSED.map(|(kind, name, _)| ("apps/v1", kind, name));
+        for (api_version, kind, name) in SCALED.iter().chain(&refused[..4]) {
+            let created = shoot.create_workload(api_version, kind, name, 2);
+            created.await?;
         }
-        let created = shoot.create_workload("apps/v1", "StatefulSet", "unpatchable", 2);
-        created.await?;
         seed.api().create_yaml(ADMISSION).await?;
         let (api, namespace) = (seed.api(), &shoot.namespace);
         in_force(api, namespace, "frozen", "no scaling on Fridays").await?;
         in_force(api, namespace, "set-back", r#""replicas":3"#).await?;
         in_force(api, namespace, "unanswered", "failed calling webhook").await?;
 
-        let mut dependents = vec![dependent("apps/v1", "Deployment", KCM, 0, 0)];
-        let refused = REFUSED.iter();
-        dependents.extend(refused.map(|(kind, name, _)| dependent("apps/v1", kind, name, 0, 0)));
+        let all = SCALED.iter().chain(&refused);
+        let all = all.map(|(api_version, kind, name)| dependent(api_version, kind, name, 0, 0));
         let config = ProberConfig {
-            dependents,
+            dependents: all.collect(),
             ..ProberConfig::default()
         };
         let begin = shoot.history().len();
@@ -137,15 +139,30 @@ fn refusals_are_found_before_an_outage() -> Result<()> {
             logs(&prober, "protection would be refused in an outage", words).await?;
         }
         ensure!(probed.elapsed() < MINUTE, "{:?}", probed.elapsed());
-        let accepted = shoot.asked_of_seed().into_iter().find(|asked| {
-            let is_it = (&*asked.user, &*asked.name, asked.code) == (PROBER_USER, KCM, 200);
-            is_it && asked.is_dry_run()
-        });
-        accepted.context("kube-controller-manager is rehearsed")?;
         shoot.untouched_since(begin)?;
         let log = json!(prober.log("protection would be refused in an outage"));
-        ensure!(!log.to_string().contains(KCM), "{log}");
+        for (_, _, name) in SCALED {
+            let accepted =
+                |asked: &Asked| (&*asked.name, asked.code) == (name, 200) && asked.is_dry_run();
+            let is_accepted = shoot.asked_of_seed().iter().any(accepted);
+            ensure!(is_accepted && !log.to_string().contains(name), "{log}");
+        }
+
+        // What is refused harms no other, of whatever kind.
+        let all = async |is: fn(&ReplicaState) -> bool| {
+            let so = async || {
+                let states = shoot.states();
+                let mut scaled = SCALED.iter().map(|(_, _, name)| states.get(*name));
+                ensure!(scaled.all(|state| state.is_some_and(is)), "{states:?}");
+                Ok(())
+            };
+            shoot.eventually("all others are scaled", so).await
+        };
+        shoot.nodes.cut_all();
+        all(|state| state.is_held_down("2")).await?;
+        shoot.nodes.heal_all();
+        all(|state| state.is_free_at(2)).await?;
         // Not all of its requests are allowed.
-        seed.search_events().await
+        Ok(())
     })
 }

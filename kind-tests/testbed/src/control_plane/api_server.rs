@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use api_server::{Authority, Serving};
+use api_server::{Authority, Serving, kubeconfig};
 use http::Request;
 use parking_lot::{Mutex, MutexGuard};
 use rcgen::KeyPair;
@@ -13,7 +13,7 @@ use tokio::net::TcpSocket;
 
 use super::{Etcd, reserve_port};
 use crate::audit::{Asked, Mark, POLICY, since};
-use crate::kube_api::{KubeApi, kubeconfig};
+use crate::kube_api::KubeApi;
 use crate::process::{Process, words};
 use crate::reaper;
 use crate::wait::eventually;
@@ -198,11 +198,6 @@ impl ApiServer {
         &self.admin
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// The certificates of the authority that signed its own, as PEM.
     pub fn authority(&self) -> &str {
         &self.authority
@@ -213,9 +208,9 @@ impl ApiServer {
         format!("https://{}", self.address)
     }
 
-    /// A kubeconfig for a bearer token that reaches it at `url`, which may be a proxy's.
-    pub fn kubeconfig(&self, url: &str, token: &str) -> String {
-        kubeconfig(url, &self.authority, token)
+    /// A kubeconfig for a bearer token.
+    pub fn kubeconfig(&self, token: &str) -> String {
+        kubeconfig(&self.url(), &self.authority, token)
     }
 
     /// The end of its audit log.
@@ -223,14 +218,9 @@ impl ApiServer {
         Mark(std::fs::metadata(&self.audit).map_or(0, |log| log.len() as usize))
     }
 
-    /// What its audit log says since then.
-    pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
-        since(&self.audit, mark)
-    }
-
     /// What a user asked since then.
     pub fn asked_by(&self, user: &str, mark: &Mark) -> Vec<Asked> {
-        let mut asked = self.asked(mark);
+        let mut asked = since(&self.audit, mark);
         asked.retain(|asked| asked.user == user);
         asked
     }

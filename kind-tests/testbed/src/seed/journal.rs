@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 
 pub use crate::gardener::{IGNORE, PROTECTED as MARKER, REPLICAS as MEMORY};
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::kube_api::ObjectChange;
@@ -68,14 +67,7 @@ pub struct JournalEntry {
 
 /// All entries of a seed.
 #[derive(Default)]
-pub struct Journal {
-    entries: Mutex<Vec<JournalEntry>>,
-    /// The last states of what is there.
-    states: watch::Sender<States>,
-}
-
-/// States by namespace and name.
-pub type States = BTreeMap<(String, String), ReplicaState>;
+pub struct Journal(Mutex<Vec<JournalEntry>>);
 
 impl Journal {
     pub(super) fn write(&self, change: &ObjectChange) {
@@ -84,37 +76,37 @@ impl Journal {
             ObjectChange::Gone(object) => (object, None),
         };
         let [namespace, name] = ["namespace", "name"].map(|it| metadata(object, it).to_owned());
-        let mut entries = self.entries.lock();
+        let mut entries = self.0.lock();
+        let is_it = |entry: &&JournalEntry| (&entry.namespace, &entry.name) == (&namespace, &name);
+        let last = entries.iter().rfind(is_it);
         // A watch that is restarted tells what is known, and a write that changes none of what is
         // read is no entry.
-        self.states.send_if_modified(|states| {
-            let key = (namespace.clone(), name.clone());
-            let before = match &state {
-                Some(state) => states.insert(key, state.clone()),
-                None => states.remove(&key),
-            };
-            let is_new = before != state;
-            if is_new {
-                entries.push(JournalEntry {
-                    at: Instant::now(),
-                    namespace,
-                    name,
-                    state,
-                });
-            }
-            is_new
-        });
-    }
-
-    /// The last states, which can be awaited.
-    pub fn states(&self) -> watch::Receiver<States> {
-        self.states.subscribe()
+        if last.and_then(|entry| entry.state.as_ref()) != state.as_ref() {
+            entries.push(JournalEntry {
+                at: Instant::now(),
+                namespace,
+                name,
+                state,
+            });
+        }
     }
 
     /// The entries of one namespace.
     pub fn of(&self, namespace: &str) -> Vec<JournalEntry> {
-        let mut entries = self.entries.lock().clone();
-        entries.retain(|entry| entry.namespace == namespace);
-        entries
+        let entries = self.0.lock();
+        let inside = entries.iter().filter(|it| it.namespace == namespace);
+        inside.cloned().collect()
+    }
+
+    /// The last states of what there is in one namespace, by name.
+    pub fn states(&self, namespace: &str) -> BTreeMap<String, ReplicaState> {
+        let mut states = BTreeMap::new();
+        for entry in self.of(namespace) {
+            match entry.state {
+                Some(state) => states.insert(entry.name, state),
+                None => states.remove(&entry.name),
+            };
+        }
+        states
     }
 }

@@ -18,9 +18,7 @@ use crate::wait::eventually;
 impl ShootCluster {
     /// The last states that the journal knows, without a request.
     pub fn states(&self) -> BTreeMap<String, ReplicaState> {
-        let states = self.seed.journal().states().borrow().clone().into_iter();
-        let inside = states.filter(|((place, _), _)| *place == self.namespace);
-        inside.map(|((_, name), state)| (name, state)).collect()
+        self.seed.journal().states(&self.namespace)
     }
 
     /// What happened to the Deployments, from the beginning.
@@ -65,21 +63,12 @@ impl ShootCluster {
         .await
     }
 
-    /// Waits until every lease is older than `age`.
-    pub async fn leases_older_than(&self, age: Duration) -> Result<()> {
-        self.lease_ages("old leases", |lease| lease > age).await
-    }
-
     /// Waits until every lease is younger than `age`.
     pub async fn leases_younger_than(&self, age: Duration) -> Result<()> {
-        self.lease_ages("young leases", |lease| lease < age).await
-    }
-
-    async fn lease_ages(&self, what: &str, is_awaited: impl Fn(Duration) -> bool) -> Result<()> {
-        self.eventually(what, async || {
+        self.eventually("young leases", async || {
             for stamp in self.nodes.stamps().await? {
-                let age = (Utc::now() - stamp).to_std().unwrap_or_default();
-                ensure!(is_awaited(age), "one is {age:?} old");
+                let old = (Utc::now() - stamp).to_std().unwrap_or_default();
+                ensure!(old < age, "one is {old:?} old");
             }
             Ok(())
         })

@@ -1,13 +1,11 @@
-//! What a scenario does to a shoot: its resources on the seed, and its Secret.
+//! What a scenario does to a shoot: its nodes, and its resources on the seed.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde_json::json;
 
 use super::ShootCluster;
-use crate::gardener::{self, PROBE};
+use crate::gardener;
 use crate::objects::path;
 use crate::seed::ReplicaState;
 use crate::wait::eventually;
@@ -39,8 +37,9 @@ impl ShootCluster {
     /// Creates the Machine of a node.
     pub(super) async fn add_machine(&self, node: &str) -> Result<()> {
         let machine = gardener::machine(&self.namespace, node);
-        self.seed.api().create(&machine).await?;
-        self.set_machine_phase(node, "Running").await
+        let (api, path) = (self.seed.api(), path(&machine)?);
+        api.create(&machine).await?;
+        api.merge(&format!("{path}/status"), &machine).await
     }
 
     /// Lets nodes leave or join, with their Machines, until there are `count`. Who joins renews
@@ -59,35 +58,6 @@ impl ShootCluster {
             self.add_machine(&name).await?;
         }
         Ok(())
-    }
-
-    /// Sets a Machine's phase.
-    pub async fn set_machine_phase(&self, machine: &str, phase: &str) -> Result<()> {
-        let path = format!("{}/{machine}/status", self.machines());
-        let status = json!({"status": {"currentStatus": {"phase": phase}}});
-        self.seed.api().merge(&path, &status).await
-    }
-
-    /// Writes the Secret with a new token, as Gardener's token requestor does several times a day.
-    pub async fn renew_secret(&self) -> Result<()> {
-        let token = self.plane.api().token("kube-system", PROBE).await?;
-        let kubeconfig = self.kubeconfig(self.proxy.address(), &token);
-        let secret = gardener::probe_secret(&self.namespace, &kubeconfig);
-        let api = self.seed.api();
-        api.create(&secret).await?;
-        api.replace(&path(&secret)?, "/data", &secret["data"]).await
-    }
-
-    /// A kubeconfig for this shoot.
-    pub fn kubeconfig(&self, address: SocketAddr, token: &str) -> String {
-        self.plane.kubeconfig(&format!("https://{address}"), token)
-    }
-
-    /// Scales a Deployment by hand.
-    pub async fn scale(&self, name: &str, replicas: i64) -> Result<()> {
-        let deployment = format!("{}/{name}", self.deployments());
-        let patch = json!({"spec": {"replicas": replicas}});
-        self.seed.api().merge(&deployment, &patch).await
     }
 
     /// Sets or removes an annotation of a Deployment.

@@ -1,7 +1,3 @@
-use std::collections::BTreeMap;
-
-use proptest::prelude::*;
-
 use super::*;
 use crate::tests::scene::{GRACE, at, criteria, lease, number, span, table, times, wall};
 
@@ -183,104 +179,44 @@ fn unchanged_stamp_ages_on_our_clock() {
     }
 }
 
-#[test]
-fn clock_put_back_is_forgiven() {
-    // Ahead by 15 s, set back by 10 s between two renewals: from then on each renew time is
-    // observed 10 s later than the offset says.
-    let mut probes = "0 15, 10 25, 20 35, 30 45".to_owned();
-    assert_eq!(shown(&probes).skew(GRACE), span(-15.0));
-    for probe in (40..3100).step_by(10) {
-        probes += &format!(", {probe} {}", probe + 5);
-    }
-    assert_eq!(
-        shown(&probes).skew(GRACE),
-        span(-5.0),
-        "after 10 s times 300"
-    );
-}
-
-/// A list of leases: nodes, each with the lease's uid and renew time, if it has one.
-type Listed = Vec<(&'static str, u8, Option<f64>)>;
-
-fn lists() -> impl Strategy<Value = Vec<Listed>> {
-    let node = prop::sample::select(vec!["a", "aa", "b", "c", "d"]);
-    let lease = (node, 0..2_u8, prop::option::weighted(0.9, -60.0..5.0_f64));
-    prop::collection::vec(prop::collection::vec(lease, 0..9), 1..6)
-}
-
-/// A probe every 10 s whose answer takes 4 s.
-fn slow(number: usize) -> RequestTimes {
-    let sent = 10.0 * number as f64;
-    RequestTimes {
-        sent: at(sent),
-        ..times(sent + 4.0)
-    }
-}
-
-/// The clocks after these lists, computed the simplest way: those of one name and uid are of one
-/// lease, and one that is listed twice starts anew each time.
-fn known(lists: &[Listed]) -> BTreeMap<&str, LeaseClock> {
-    let mut clocks: BTreeMap<_, (u8, LeaseClock)> = BTreeMap::new();
-    for (number, list) in lists.iter().enumerate() {
-        let mut before = std::mem::take(&mut clocks);
-        let probed = slow(number.saturating_sub(1)).sent;
-        for &(name, uid, stamp) in list {
-            let Some(stamp) = stamp.map(wall) else {
-                continue;
-            };
-            let clock = match before.remove(name) {
-                Some((known, mut clock)) if known == uid => {
-                    clock.observe(&slow(number), probed, stamp, Some(40), GRACE);
-                    clock
-                }
-                _ => LeaseClock::new(&slow(number), stamp, Some(40)),
-            };
-            clocks.insert(name, (uid, clock));
-        }
-    }
-    let clocks = clocks.into_iter();
-    clocks.map(|(name, (_, clock))| (name, clock)).collect()
-}
-
-/// Last renewal at `now` of a kubelet that renews every 10 s.
-fn last_renewal(phase: f64, now: f64) -> f64 {
-    phase + 10.0 * ((now - phase) / 10.0).floor()
-}
-
-proptest! {
-    #[test]
-    fn each_lease_has_its_own_clock(lists in lists()) {
-        let mut book = LeaseClocks::default();
-        for (number, list) in lists.iter().enumerate() {
-            let record = |&(name, uid, stamp): &(&'static str, u8, Option<f64>)| LeaseRecord {
-                uid: LeaseUid::from(&*uid.to_string()),
-                renew_time: stamp.map(wall),
-                ..lease(name, 0.0)
-            };
-            book.observe(&slow(number), list.iter().map(record), GRACE);
-        }
-        let clocks: Vec<_> = book.iter().map(|(name, clock)| (name, clock.clone())).collect();
-        prop_assert_eq!(clocks, known(&lists).into_iter().collect::<Vec<_>>());
-        let last = lists.last().expect("a list");
-        prop_assert_eq!(book.without_renew_time, last.iter().filter(|(.., stamp)| stamp.is_none()).count());
-    }
-
-    /// However far its clock is off; and without an error each stamp is its renewal.
-    #[test]
-    fn healthy_lease_never_expires(
-        gaps in prop::collection::vec(0.001..90.0_f64, 2..30), phase in 0.0..10.0_f64, skew in prop_oneof![Just(0.0), -7200.0..7200.0_f64],
-    ) {
-        let (mut now, mut before) = (0.0, 0.0);
-        let mut clock = LeaseClock::new(&times(now), wall(last_renewal(phase, now) + skew), Some(40));
-        for gap in gaps {
-            now += (gap * 1e6).round() / 1e6;
-            let renewal = last_renewal(phase, now);
-            clock.observe(&times(now), at(before), wall(renewal + skew), Some(40), GRACE);
-            prop_assert_ne!(clock.state(criteria(at(now))), LeaseState::Expired, "at {} s", now);
-            if skew == 0.0 {
-                prop_assert_eq!(clock.renewed(GRACE), at(renewal), "at {} s", now);
+/// The clocks after a probe every 10 s, each with a list such as `a 1 -0.5`: a node, the uid of its lease
+/// and the stamp, if it has one.
+fn listed(lists: &str) -> LeaseClocks {
+    let mut book = LeaseClocks::default();
+    for (probe, list) in lists.split("; ").enumerate() {
+        let leases = list.split(", ").map(|text| {
+            let words: Vec<_> = text.split(' ').collect();
+            LeaseRecord {
+                uid: LeaseUid::from(words[1]),
+                renew_time: words.get(2).map(|stamp| wall(number(stamp))),
+                ..lease(words[0], 0.0)
             }
-            before = now;
-        }
+        });
+        book.observe(&times(10.0 * probe as f64), leases, GRACE);
+    }
+    book
+}
+
+#[test]
+fn each_lease_has_its_own_clock() {
+    for [what, lists, clocks] in table(
+        "
+        whatever their order | b 1 -1, a 1 -2; c 1 0, a 1 8, b 1 9 | a: 0 -2, 10 8; b: 0 -1, 10 9; c: 10 0
+        one made again | a 1 -1, b 1 -1; a 2 9, b 1 9 | a: 10 9; b: 0 -1, 10 9
+        gone and back | a 1 -1, b 1 -1; b 1 9; a 1 19, b 1 19 | a: 20 19; b: 0 -1, 10 9, 20 19
+        listed twice | a 1 -1; a 1 9, a 1 8; a 1 18 | a: 10 8, 20 18
+        new and listed twice | a 1 -1, a 2 -2 | a: 0 -2
+        without a renew time | a 1 -1, b 1; a 1, b 1 9 | b: 10 9
+        ",
+    ) {
+        let book = listed(lists);
+        let expected = clocks.split("; ").map(|clock| {
+            let (name, probes) = clock.split_once(": ").expect(clock);
+            (name, shown(probes))
+        });
+        let found = book.iter().map(|(name, clock)| (name, clock.clone()));
+        assert!(found.eq(expected), "{what}: {book:?}");
+        let without = usize::from(what == "without a renew time");
+        assert_eq!(book.without_renew_time, without, "{what}");
     }
 }

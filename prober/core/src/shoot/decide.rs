@@ -1,4 +1,4 @@
-//! Whether a write may be made. It is read from top to bottom: what forbids it, its time, its
+//! Decision on a write: may it be made? It is read from top to bottom: what forbids it, its time, its
 //! evidence. Nothing in here has a side effect: asked twice, it says the same.
 
 use chrono::TimeDelta;
@@ -23,7 +23,7 @@ const AWAITS_ANSWER: TimeDelta = TimeDelta::seconds(2);
 /// that, since a leader probes every 5 s in a restore.
 const RECENT: TimeDelta = TimeDelta::seconds(5);
 
-/// What a write waits for.
+/// Reason for which a write waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Reason {
@@ -125,6 +125,12 @@ impl Waits {
             answer: Some(answer),
         }
     }
+
+    /// True if it ends by itself, or by what is under way; but not of one that is to slow writes down.
+    pub(super) fn is_soon(self) -> bool {
+        let ends = self.answer.is_some() || self.until.is_some() || self.reason == Reason::Order;
+        ends && !matches!(self.reason, Reason::Undone | Reason::Backoff)
+    }
 }
 
 impl Shoot {
@@ -135,7 +141,7 @@ impl Shoot {
         id: DependentId,
         is_known: bool,
         direction: Direction,
-        env: &Environment<'_>,
+        env: &Environment,
         now: Moment,
     ) -> Result<Moment, Waits> {
         let (Some(evidence), Some(course)) = (&self.evidence, self.course) else {
@@ -144,7 +150,7 @@ impl Shoot {
         self.is_permitted(id, direction, env)?;
         let (due, reason) = self.time(id, direction, course, evidence, env)?;
         reason.until(due, now)?;
-        Reason::Backoff.until(self.dependents[id].again_at, now)?;
+        Reason::Backoff.until(self.dependents[id.0].again_at, now)?;
         if is_known {
             self.is_up_to_date(id, direction, evidence, env)?;
             self.is_answered(direction, (due, reason), course, evidence, env, now)?;
@@ -152,18 +158,18 @@ impl Shoot {
         Ok(due)
     }
 
-    /// What forbids it.
+    /// Fails if something forbids it.
     fn is_permitted(
         &self,
         id: DependentId,
         direction: Direction,
-        env: &Environment<'_>,
+        env: &Environment,
     ) -> Result<(), Waits> {
         if let Some(reason) = self.terms.forbidden[direction] {
             reason.unless(false)?;
         }
         Reason::SeedUnseen.unless(env.seed_since[direction].is_some())?;
-        let known = &self.dependents[id];
+        let known = &self.dependents[id.0];
         Reason::Order.unless(known.open.is_some())?;
         // Whoever raised a marked one was no prober; a standby that was undone by one leaves it.
         let may_repeat = direction == Direction::Down && known.is_held_down();
@@ -177,9 +183,9 @@ impl Shoot {
         direction: Direction,
         course: Course,
         evidence: &Evidence,
-        env: &Environment<'_>,
+        env: &Environment,
     ) -> Result<(Moment, Reason), Waits> {
-        let known = &self.dependents[id];
+        let known = &self.dependents[id.0];
         let delay = span(direction.info(env.config.dependent(id)).initial_delay);
         let delayed = known.open.unwrap_or(Moment::START) + delay;
         let delayed = match direction {
@@ -220,14 +226,14 @@ impl Shoot {
         id: DependentId,
         direction: Direction,
         evidence: &Evidence,
-        env: &Environment<'_>,
+        env: &Environment,
     ) -> Result<(), Waits> {
         let sent = evidence.finding.judged_at;
         let seen = env.seed_since[direction].unwrap_or(Moment::START);
         if sent < seen && Reason::SeedUnseen.counts() {
             return Err(Waits::for_answer(Reason::SeedUnseen, seen, None));
         }
-        let changed = self.dependents[id].view.changed();
+        let changed = self.dependents[id.0].view.changed();
         let is_old = changed.is_some_and(|changed| sent <= changed);
         // Nodes must be seen to renew after the newest marker.
         let is_unproven = direction == Direction::Up && evidence.completed <= self.marked_after;
@@ -248,7 +254,7 @@ impl Shoot {
         (due, reason): (Moment, Reason),
         course: Course,
         evidence: &Evidence,
-        env: &Environment<'_>,
+        env: &Environment,
         now: Moment,
     ) -> Result<(), Waits> {
         let (sent, since) = (evidence.finding.judged_at, self.terms.since);

@@ -27,10 +27,10 @@ pub struct Start {
 /// All that a decision depends on besides the probes and the answers. Whoever drives the machine
 /// reads it again for each input; the machine notices itself what has changed since the last one.
 #[derive(Clone, Debug)]
-pub struct Environment<'a> {
+pub struct Environment {
     /// A reload is another `Arc`. Its list of dependents stays as it was at the start.
-    pub config: &'a Arc<Config>,
-    pub settings: &'a ShootSettings,
+    pub config: Arc<Config>,
+    pub settings: Arc<ShootSettings>,
     /// Settings that annotations overrule.
     pub options: ResolvedOptions,
     pub leads: bool,
@@ -58,9 +58,9 @@ pub struct Environment<'a> {
     pub chance: f64,
 }
 
-impl Environment<'_> {
+impl Environment {
     pub(super) fn grace(&self) -> Grace {
-        self.settings.grace(self.config)
+        self.settings.grace(&self.config)
     }
 
     /// True if this replica waits for no other: it leads, or only says what it would do.
@@ -97,7 +97,7 @@ pub enum Input {
     Woken,
     Probed(Answer),
     Failed(ProbeFailure),
-    /// In place of a probe's answer: a person, or the owner record, says what is to be done.
+    /// In place of a probe's answer: the owner record says what is to be done.
     Decreed(Verdict),
     Written(DependentId, Result<Arc<Observed>, Refusal>),
 }

@@ -17,23 +17,15 @@ use crate::span;
 /// Longest wait of a level for the pods of the one before it, as in the Go original.
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// How it stands with a dependent that a later level waits for.
-enum Standing {
-    Over,
-    Until(Option<Moment>),
-    /// It has lasted long enough; what is to be said of that once the next level opens.
-    Late(Report),
-}
-
 impl Shoot {
     /// Opens each level whose lower ones let it. One that is open stays so; on the way up it is closed
     /// once it has nothing left to do, and waits for the lower ones again if it is taken down later.
-    pub(super) fn open_levels(&mut self, goal: Goal, env: &Environment<'_>, out: &mut Output) {
+    pub(super) fn open_levels(&mut self, goal: Goal, env: &Environment, out: &mut Output) {
         let (mut is_open, mut left) = (true, Vec::new());
         for level in levels(&env.config.dependents, goal.0).into_values() {
             for &id in &level {
                 let is_done = matches!(self.plan(id, goal, env), Ok(None));
-                let known = &mut self.dependents[id];
+                let known = &mut self.dependents[id.0];
                 if is_done && goal.0 == Direction::Up {
                     known.open = None;
                 } else if is_open && known.open.is_none() {
@@ -52,7 +44,7 @@ impl Shoot {
     /// Says once of each that what comes later does not wait for it any more.
     fn leave(&mut self, left: &mut Vec<(DependentId, Report)>, out: &mut Output) {
         for (id, report) in left.drain(..) {
-            if !std::mem::replace(&mut self.dependents[id].left_behind, true) {
+            if !std::mem::replace(&mut self.dependents[id.0].left_behind, true) {
                 out.report(report);
             }
         }
@@ -62,16 +54,16 @@ impl Shoot {
     fn is_out_of_the_way(
         &self,
         level: &[DependentId],
-        env: &Environment<'_>,
+        env: &Environment,
         out: &mut Output,
     ) -> bool {
-        let opened = level.iter().filter_map(|&id| self.dependents[id].open);
+        let opened = level.iter().filter_map(|&id| self.dependents[id.0].open);
         let (Some(opened), Some(course)) = (opened.min(), self.course) else {
             return true;
         };
         // A delay counts of what is to be scaled, and of what was.
         let delayed = level.iter().filter(|&&id| {
-            let known = &self.dependents[id];
+            let known = &self.dependents[id.0];
             known.view.has_replicas() || known.view.changed() > known.open
         });
         let delays = delayed.map(|&id| env.config.dependent(id).scale_down.initial_delay);
@@ -79,61 +71,55 @@ impl Shoot {
         let latest = course.by_deadline(opened, opened + delay + READY_WAIT);
         out.wake_at(latest);
         let is_gone = |&id: &DependentId| {
-            let known = &self.dependents[id];
+            let known = &self.dependents[id.0];
             !known.view.is_going_down() || known.failures >= ATTEMPTS
         };
         latest <= out.now || level.iter().all(is_gone)
     }
 
+    /// Time at which a dependent that is not ready yet was restored in this course.
+    fn restored(&self, id: DependentId) -> Option<Moment> {
+        let view = &self.dependents[id.0].view;
+        let since = self.course.map(|course| course.since);
+        let changed = view.changed().filter(|_| view.is_starting());
+        changed.filter(|&changed| Some(changed) >= since)
+    }
+
+    /// Up: each is ready, or was written 5 s ago; or it fails for as long as its timeout. What is to
+    /// be said of those that are late once the next level opens is added to `left`.
     fn is_back(
         &self,
         level: &[DependentId],
         goal: Goal,
-        env: &Environment<'_>,
+        env: &Environment,
         left: &mut Vec<(DependentId, Report)>,
         out: &mut Output,
     ) -> bool {
         let mut is_back = true;
         for &id in level {
-            match self.comes_back(id, goal, env, out.now) {
-                Standing::Over => {}
-                Standing::Late(report) => left.push((id, report)),
-                Standing::Until(end) => {
-                    is_back = false;
-                    out.wake_at(end.unwrap_or(Moment::NEVER));
+            let known = &self.dependents[id.0];
+            let (end, report) = match self.plan(id, goal, env) {
+                // Whoever restored it: the view may show a write of ours before its answer.
+                Ok(None) => match self.restored(id) {
+                    Some(restored) => (Some(restored + READY_WAIT), Report::NotReady(id)),
+                    None => continue,
+                },
+                // A dry run has said so.
+                Ok(Some(_)) if known.intended.is_some() => continue,
+                Ok(Some(_)) | Err(_) => {
+                    let timeout = span(env.config.dependent(id).scale_up.timeout);
+                    let tried = known.tried.filter(|_| known.fails());
+                    (tried.map(|tried| tried + timeout), Report::LeftBehind(id))
                 }
+            };
+            let end = end.unwrap_or(Moment::NEVER);
+            if end <= out.now {
+                left.push((id, report));
+            } else {
+                is_back = false;
+                out.wake_at(end);
             }
         }
         is_back
-    }
-
-    /// Up: it is ready, or was written 5 s ago; or it fails for as long as its timeout.
-    fn comes_back(
-        &self,
-        id: DependentId,
-        goal: Goal,
-        env: &Environment<'_>,
-        now: Moment,
-    ) -> Standing {
-        let known = &self.dependents[id];
-        let (end, report) = match self.plan(id, goal, env) {
-            Ok(None) => {
-                let Some(written) = known.written.filter(|_| known.view.is_starting()) else {
-                    return Standing::Over;
-                };
-                (Some(written + READY_WAIT), Report::NotReady(id))
-            }
-            // A dry run has said so.
-            Ok(Some(_)) if known.intended.is_some() => return Standing::Over,
-            Ok(Some(_)) | Err(_) => {
-                let timeout = span(env.config.dependent(id).scale_up.timeout);
-                let tried = known.tried.filter(|_| known.fails());
-                (tried.map(|tried| tried + timeout), Report::LeftBehind(id))
-            }
-        };
-        match end {
-            Some(end) if end <= now => Standing::Late(report),
-            end => Standing::Until(end),
-        }
     }
 }

@@ -1,13 +1,15 @@
-//! When to probe: just when the verdict could fall, when a write wants an answer, and otherwise as
+//! Times of probes: just when the verdict could fall, when a write wants an answer, and otherwise as
 //! rarely as configured.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
+use common_core::backoff::doubling;
 
 use super::writing::URGENT;
 use super::{Action, DependentRecord, Direction, Environment, Output, ProbeFailure, Shoot, Start};
 use crate::dependent::UNDONE_OFTEN;
 use crate::moment::Moment;
-use crate::schedule::{Failures, ScheduleInputs, next_probe};
 use crate::{scaled, span};
 
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
@@ -17,6 +19,8 @@ const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
 const CLOSE_GAP: TimeDelta = TimeDelta::seconds(1);
 /// The gap while a scale-down is under way, later.
 const LONG_GAP: TimeDelta = TimeDelta::milliseconds(2500);
+/// The wait after the first failed probe; it doubles with each further one.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest rest after a 429.
 const LONGEST_REST: TimeDelta = TimeDelta::seconds(60);
 /// The complete probes that are followed by one that is taken early, by at most the inverse of it.
@@ -25,7 +29,7 @@ const EARLY_PROBES: u32 = 11;
 const EARLIEST: f64 = 0.1;
 
 /// The last probe, and the time of the next one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Probe {
     is_under_way: bool,
     /// Start and end of the last one; at first none has begun.
@@ -53,7 +57,7 @@ pub(super) struct Probe {
 impl Probe {
     /// First probes are spread, so that neither a restart nor a reload hits all API servers at
     /// once.
-    pub(super) fn new(start: Start, env: &Environment<'_>, now: Moment) -> Self {
+    pub(super) fn new(start: Start, env: &Environment, now: Moment) -> Self {
         let wait = if start.in_operation {
             env.spread
         } else {
@@ -62,18 +66,11 @@ impl Probe {
             (start.eligible + half - now).max(half.min(env.spread))
         };
         Self {
-            is_under_way: false,
-            began: None,
             ended: now,
-            changed_at: None,
-            failures: 0,
-            throttled_until: Moment::START,
-            at_once: false,
-            wants_nodes: false,
-            count: 0,
             share: env.chance,
             chance: env.chance,
             due: now + scaled(wait, env.chance),
+            ..Self::default()
         }
     }
 
@@ -119,7 +116,7 @@ impl Probe {
 }
 
 impl Shoot {
-    pub(super) fn probe_if_due(&mut self, env: &Environment<'_>, out: &mut Output) {
+    pub(super) fn probe_if_due(&mut self, env: &Environment, out: &mut Output) {
         if self.probe.is_under_way {
             return;
         }
@@ -140,7 +137,7 @@ impl Shoot {
 
     /// Returns when to probe next, by what is known now: nothing is scheduled, and nothing brought
     /// forward.
-    fn probe_due(&self, env: &Environment<'_>, out: &Output) -> Moment {
+    fn probe_due(&self, env: &Environment, out: &Output) -> Moment {
         let (probe, now) = (&self.probe, out.now);
         let Some(began) = probe.began else {
             return probe.due.max(probe.throttled_until);
@@ -175,8 +172,10 @@ impl Shoot {
         due.max(probe.throttled_until)
     }
 
-    /// Returns when to probe whatever is to be written.
-    fn regular(&self, env: &Environment<'_>) -> Moment {
+    /// Returns when to probe whatever is to be written: just when the verdict can fall, and before a
+    /// renewal would be doubted; else as configured. A moment that has been judged schedules no other
+    /// probe.
+    fn regular(&self, env: &Environment) -> Moment {
         let (probe, finding) = (&self.probe, self.finding());
         let grace = finding.map_or_else(|| env.grace(), |finding| finding.grace);
         let stretch = 1.0 + probe.chance * env.config.backoff_jitter_factor;
@@ -191,30 +190,36 @@ impl Shoot {
         if fails && (recovers || self.down().is_some()) {
             interval = interval.min(grace.recovery_gap());
         }
-        next_probe(&ScheduleInputs {
-            now: probe.ended,
-            judged_at: match finding {
-                Some(finding) if !fails => finding.judged_at,
-                _ => probe.ended,
-            },
-            interval,
-            verdict_possible: finding.and_then(|finding| finding.verdict_possible),
-            doubt_from: finding.map(|finding| finding.judged_at + gap),
-            failures: fails.then_some(Failures {
-                in_a_row: probe.failures,
-                urgent: finding.is_none(),
-            }),
-            took: finding.map_or(TimeDelta::zero(), |finding| {
-                self.completed() - finding.judged_at
-            }),
-            stretch,
-        })
+        let mut due = probe.ended + interval;
+        let possible = finding.and_then(|finding| finding.verdict_possible);
+        // Also while no probe was ever complete.
+        let is_near = finding.is_none() || possible.is_some_and(|possible| possible <= due);
+        if fails && is_near {
+            let wait = doubling(FIRST_RETRY, probe.failures, Duration::MAX);
+            due = due.min(probe.ended + scaled(span(wait), stretch));
+        }
+        let Some(finding) = finding else { return due };
+        let judged_at = if fails {
+            probe.ended
+        } else {
+            finding.judged_at
+        };
+        let moments = possible.into_iter().chain([finding.judged_at + gap]);
+        due = moments
+            .filter(|&moment| moment > judged_at)
+            .fold(due, Moment::min)
+            .max(probe.ended);
+        // A probe that would still be under way when the verdict can fall begins then.
+        let ends = due + (self.completed() - finding.judged_at);
+        possible
+            .filter(|&possible| due < possible && possible < ends)
+            .unwrap_or(due)
     }
 }
 
 impl Start {
     /// Returns from when on a shoot is written: at once for the protection of one in operation.
-    pub(super) fn writes_from(self, direction: Direction, env: &Environment<'_>) -> Moment {
+    pub(super) fn writes_from(self, direction: Direction, env: &Environment) -> Moment {
         if self.in_operation && direction == Direction::Down {
             self.eligible
         } else {

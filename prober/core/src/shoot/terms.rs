@@ -11,9 +11,10 @@ use crate::plan::{ByDirection, Direction};
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     config: Arc<Config>,
-    settings: ShootSettings,
-    goes_first: bool,
-    /// What forbids a write, whatever the probes say.
+    pub settings: Arc<ShootSettings>,
+    /// See [`Environment::goes_first`].
+    pub goes_first: bool,
+    /// Reason for which nothing is written, whatever the probes say.
     pub forbidden: ByDirection<Option<Reason>>,
     /// Time of the last change.
     pub since: Moment,
@@ -22,47 +23,32 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn new(env: &Environment<'_>, now: Moment) -> Self {
+    /// Terms by an environment; `was_paused` is the pause that was read last.
+    pub(super) fn of(env: &Environment, was_paused: bool, now: Moment) -> Self {
         Self {
-            config: Arc::clone(env.config),
-            settings: env.settings.clone(),
+            config: Arc::clone(&env.config),
+            settings: Arc::clone(&env.settings),
             goes_first: env.goes_first(),
-            forbidden: forbidden(env, false),
+            forbidden: forbidden(env, was_paused),
             since: now,
-            was_paused: env.paused.unwrap_or(false),
+            was_paused: env.paused.unwrap_or(was_paused),
         }
     }
 
     /// Takes in the environment. Returns true if the shoot's own settings have changed.
-    pub(super) fn observe(&mut self, env: &Environment<'_>, now: Moment) -> bool {
-        let forbidden = forbidden(env, self.was_paused);
-        self.was_paused = env.paused.unwrap_or(self.was_paused);
-        let has_new_settings = self.settings != *env.settings;
-        if has_new_settings {
-            self.settings.clone_from(env.settings);
-        }
-        if has_new_settings
-            || !Arc::ptr_eq(env.config, &self.config)
-            || (self.goes_first, self.forbidden) != (env.goes_first(), forbidden)
-        {
-            self.config = Arc::clone(env.config);
-            (self.goes_first, self.forbidden) = (env.goes_first(), forbidden);
-            self.since = now;
-        }
+    pub(super) fn observe(&mut self, env: &Environment, now: Moment) -> bool {
+        let new = Self::of(env, self.was_paused, now);
+        let has_new_settings = new.settings != self.settings;
+        let is_same = !has_new_settings
+            && Arc::ptr_eq(&new.config, &self.config)
+            && (new.goes_first, new.forbidden) == (self.goes_first, self.forbidden);
+        let since = if is_same { self.since } else { now };
+        *self = Self { since, ..new };
         has_new_settings
-    }
-
-    pub(super) fn settings(&self) -> &ShootSettings {
-        &self.settings
-    }
-
-    /// See [`Environment::goes_first`].
-    pub(super) fn goes_first(&self) -> bool {
-        self.goes_first
     }
 }
 
-fn forbidden(env: &Environment<'_>, was_paused: bool) -> ByDirection<Option<Reason>> {
+fn forbidden(env: &Environment, was_paused: bool) -> ByDirection<Option<Reason>> {
     let reason = |direction| {
         let protects = direction == Direction::Down && env.goes_first();
         let is_owned = match env.owner {

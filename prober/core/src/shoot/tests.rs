@@ -16,14 +16,10 @@ mod standby;
 mod start;
 mod story;
 mod suspended;
-mod switched_off;
 mod timeline;
 mod unscalable;
 
 use std::time::Duration;
-
-use chrono::TimeDelta;
-use strum::VariantArray;
 
 use self::story::{begin, tell};
 use super::*;
@@ -32,7 +28,8 @@ use crate::lease::LeaseList;
 use crate::moment::RequestTimes;
 use crate::refusal::Refusal;
 use crate::replicas::{Marks, Observed};
-use crate::tests::scene::{OwnedEnvironment, dependent, number, running, table};
+use crate::tests::scene::{change_settings, dependent, number, running, table};
+use chrono::TimeDelta;
 
 fn present(observed: Observed) -> DependentState {
     DependentState::Present(Arc::new(observed))

@@ -1,4 +1,4 @@
-//! What is written, and what follows from the answers.
+//! Writes, and what follows from their answers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::replicas::{DependentState, Observed, PlannedWrite, Write, scale_down,
 pub(super) const URGENT: TimeDelta = TimeDelta::seconds(10);
 
 impl Shoot {
-    pub(super) fn act(&mut self, env: &Environment<'_>, out: &mut Output) {
+    pub(super) fn act(&mut self, env: &Environment, out: &mut Output) {
         let direction = self.course.map(|course| course.direction);
         for (at, known) in self.dependents.iter_mut().enumerate() {
             known.waits = None;
@@ -45,9 +45,9 @@ impl Shoot {
         &self,
         id: DependentId,
         (direction, scope): Goal,
-        env: &Environment<'_>,
+        env: &Environment,
     ) -> Result<Option<PlannedWrite>, Refusal> {
-        let known = &self.dependents[id];
+        let known = &self.dependents[id.0];
         let base = match known.state() {
             DependentState::Unknown => return Err(Refusal::SeedUnknown),
             DependentState::Unscalable(why) => return Err(Refusal::Unscalable(*why)),
@@ -74,30 +74,21 @@ impl Shoot {
         }))
     }
 
-    fn step(&mut self, id: DependentId, goal: Goal, env: &Environment<'_>, out: &mut Output) {
+    fn step(&mut self, id: DependentId, goal: Goal, env: &Environment, out: &mut Output) {
         let direction = goal.0;
         let plan = self.plan(id, goal, env).transpose();
         let Some(plan) = plan else {
-            let known = &mut self.dependents[id];
+            let known = &mut self.dependents[id.0];
             (known.failures, known.again_at, known.intended) = (0, Moment::START, None);
             return;
         };
-        let is_under_way = |sent: &Sent| sent.direction == direction;
-        if self.dependents[id].under_way().is_some_and(is_under_way) {
+        let under_way = self.dependents[id.0].under_way();
+        if under_way.is_some_and(|sent| sent.direction == direction) {
             out.is_unfinished = true;
             return;
         }
         let decision = self.decide(id, plan.is_ok(), direction, env, out.now);
-        let is_soon = |waits: Waits| {
-            let Waits {
-                reason,
-                answer,
-                until,
-            } = waits;
-            let is_blocked = answer.is_none() && until.is_none() && reason != Reason::Order;
-            !is_blocked && !matches!(reason, Reason::Undone | Reason::Backoff)
-        };
-        out.is_unfinished |= plan.is_ok() && decision.map_or_else(is_soon, |_| !env.dry_run);
+        out.is_unfinished |= plan.is_ok() && decision.map_or_else(Waits::is_soon, |_| !env.dry_run);
         match (decision, plan) {
             (Err(waits), _) => self.wait(id, direction, waits, out),
             (Ok(_), Err(refusal)) => self.failed(id, direction, refusal, out),
@@ -115,11 +106,11 @@ impl Shoot {
         direction: Direction,
         due: Moment,
         change: PlannedWrite,
-        env: &Environment<'_>,
+        env: &Environment,
         out: &mut Output,
     ) {
         let judged_at = self.finding().map_or(out.now, |finding| finding.judged_at);
-        let known = &mut self.dependents[id];
+        let known = &mut self.dependents[id.0];
         known.tried.get_or_insert(out.now);
         out.permits[direction] = false;
         out.is_unfinished = true;
@@ -141,7 +132,7 @@ impl Shoot {
     }
 
     fn wait(&mut self, id: DependentId, direction: Direction, waits: Waits, out: &mut Output) {
-        let known = &mut self.dependents[id];
+        let known = &mut self.dependents[id.0];
         known.waits = Some(waits);
         out.wake_at(waits.until.unwrap_or(Moment::NEVER));
         if waits.answer.is_some() {
@@ -166,7 +157,7 @@ impl Shoot {
         change: PlannedWrite,
         out: &mut Output,
     ) {
-        let known = &mut self.dependents[id];
+        let known = &mut self.dependents[id.0];
         let (before, after) = (change.base.replicas, change.replicas());
         let is_known =
             |known: PlannedWrite| (known.base.replicas, known.replicas()) == (before, after);
@@ -182,7 +173,7 @@ impl Shoot {
         result: Result<Arc<Observed>, Refusal>,
         out: &mut Output,
     ) {
-        let known = &mut self.dependents[id];
+        let known = &mut self.dependents[id.0];
         let Some(sent) = known.sent.take_if(|sent| sent.is_under_way) else {
             return;
         };
@@ -196,7 +187,7 @@ impl Shoot {
             Err(Refusal::Conflict(state)) => {
                 self.failed(id, sent.direction, Refusal::Conflict(state.clone()), out);
                 if state != DependentState::Unknown {
-                    let marked = self.dependents[id].show(ObjectView::read, state, out.now);
+                    let marked = self.dependents[id.0].show(ObjectView::read, state, out.now);
                     self.seen(id, marked, out);
                 }
             }
@@ -221,7 +212,7 @@ impl Shoot {
         answered: Option<Moment>,
         out: &mut Output,
     ) {
-        let known = &mut self.dependents[id];
+        let known = &mut self.dependents[id.0];
         known.failures = 0;
         // The verdict may have turned meanwhile.
         if self
@@ -241,7 +232,7 @@ impl Shoot {
             direction: sent.direction,
             took: answered.map(|answered| answered - sent.at),
             since_due: out.now - sent.due,
-            without_lead: !self.terms.goes_first(),
+            without_lead: !self.terms.goes_first,
             change: sent.change,
         });
     }
@@ -258,8 +249,8 @@ impl Shoot {
         let is_urgent = self
             .course
             .is_some_and(|course| out.now < course.since + URGENT);
-        let takes_part = self.terms.goes_first() || self.stands_in();
-        let known = &mut self.dependents[id];
+        let takes_part = self.terms.goes_first || self.stands_in();
+        let known = &mut self.dependents[id.0];
         known.tried.get_or_insert(out.now);
         known.failed(direction, &refusal, is_urgent, out.now);
         out.wake_at(known.again_at);

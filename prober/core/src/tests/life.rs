@@ -17,7 +17,7 @@ use std::thread;
 
 use chrono::TimeDelta;
 
-pub use self::driver::{Life, Made};
+pub use self::driver::Life;
 pub use self::plan::{FOR_GOOD, Leadership, Plan, Silences};
 pub use self::words::name;
 use crate::moment::Moment;

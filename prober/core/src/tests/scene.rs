@@ -14,7 +14,7 @@ use crate::options::ResolvedOptions;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::shoot::{Environment, Owner};
-use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
+use crate::verdict::{NodeRecord, NodeTraits};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
@@ -129,59 +129,17 @@ pub fn running(replicas: i32) -> Observed {
     }
 }
 
-/// An [`Environment`] that keeps what it shows.
-#[derive(Clone, Debug)]
-pub struct OwnedEnvironment {
-    pub config: Arc<Config>,
-    pub settings: ShootSettings,
-    pub options: ResolvedOptions,
-    pub leads: bool,
-    pub dry_run: bool,
-    pub permits: ByDirection<bool>,
-    pub seed_since: ByDirection<Option<Moment>>,
-    pub leader_silent_from: Option<Moment>,
-    pub is_ours: bool,
-    pub owner: Owner,
-    pub paused: Option<bool>,
-    pub dependents: Vec<DependentState>,
-    pub machines: Option<Arc<BackedNodes>>,
-    pub spread: TimeDelta,
-    pub chance: f64,
-}
-
-impl OwnedEnvironment {
-    /// The shoot names other conditions for a pool that has no nodes.
-    pub fn change_settings(&mut self) {
-        let pools = &mut self.settings.pool_conditions;
-        if pools.remove("empty").is_none() {
-            pools.insert("empty".into(), vec![]);
-        }
-    }
-
-    pub fn env(&self) -> Environment<'_> {
-        Environment {
-            config: &self.config,
-            settings: &self.settings,
-            options: self.options,
-            leads: self.leads,
-            dry_run: self.dry_run,
-            permits: self.permits,
-            seed_since: self.seed_since,
-            leader_silent_from: self.leader_silent_from,
-            is_ours: self.is_ours,
-            owner: self.owner,
-            paused: self.paused,
-            dependents: self.dependents.clone(),
-            machines: self.machines.clone(),
-            spread: self.spread,
-            chance: self.chance,
-        }
+/// The shoot names other conditions for a pool that has no nodes.
+pub fn change_settings(env: &mut Environment) {
+    let pools = &mut Arc::make_mut(&mut env.settings).pool_conditions;
+    if pools.remove("empty").is_none() {
+        pools.insert("empty".into(), vec![]);
     }
 }
 
 /// The environment of a shoot whose replica leads and knows its seed; all dependents run.
 /// Gardener's intervals.
-pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment {
+pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
     let config = Config {
         kubeconfig_secret_name: "secret".into(),
         probe_interval: Duration::from_secs(30),
@@ -196,7 +154,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
         owner_check: None,
         dependents: dependents.into_iter().collect(),
     };
-    OwnedEnvironment {
+    Environment {
         options: ResolvedOptions::resolve(&config, None, None),
         dependents: config
             .dependents
@@ -204,7 +162,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
             .map(|_| DependentState::Present(Arc::new(running(1))))
             .collect(),
         config: Arc::new(config),
-        settings: ShootSettings::default(),
+        settings: Arc::new(ShootSettings::default()),
         leads: true,
         dry_run: false,
         permits: ByDirection {

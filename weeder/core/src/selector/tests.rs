@@ -1,174 +1,108 @@
-use kube_core::{Expression, SelectorExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube_core::SelectorExt;
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::*;
 use crate::config::{Config, Dependants};
 
-/// Reads a `labelSelector` into kube's expressions, which know what it means.
-fn read(text: &str) -> Vec<Expression> {
-    let mut is_listing = false;
-    let parts = text.split(|c| {
-        is_listing = c == '(' || is_listing && c != ')';
-        c == ',' && !is_listing
-    });
-    let expression = |part: &str| {
-        let set = |text: &str| {
-            text.trim_end_matches(')')
-                .split(',')
-                .map(str::to_owned)
-                .collect()
-        };
-        if let Some((key, listed)) = part.split_once(" notin (") {
-            Expression::NotIn(key.to_owned(), set(listed))
-        } else if let Some((key, listed)) = part.split_once(" in (") {
-            Expression::In(key.to_owned(), set(listed))
-        } else if let Some(key) = part.strip_prefix('!') {
-            Expression::DoesNotExist(key.to_owned())
-        } else {
-            Expression::Exists(part.to_owned())
-        }
-    };
-    parts
-        .filter(|part| !part.is_empty())
-        .map(expression)
-        .collect()
-}
-
-fn selects(text: &str, labels: &Labels) -> bool {
-    let mut all = read(text).into_iter();
-    all.all(|expression| expression.matches(labels))
-}
-
+/// A selector in words: `k=a; k in a,b; l notin a; k; !k`.
 fn selector(text: &str) -> Selector {
-    let requirement = |expression| {
-        let (key, operator, values) = match expression {
-            Expression::In(key, values) => (key, Operator::In, values),
-            Expression::NotIn(key, values) => (key, Operator::NotIn, values),
-            Expression::Exists(key) => (key, Operator::Exists, BTreeSet::new()),
-            Expression::DoesNotExist(key) => (key, Operator::DoesNotExist, BTreeSet::new()),
-            other => panic!("{other} is never written"),
-        };
-        Requirement {
-            key,
-            operator,
-            values,
+    let mut selector = Selector::default();
+    for part in text.split("; ").filter(|part| !part.is_empty()) {
+        if let Some((key, value)) = part.split_once('=') {
+            selector.match_labels.insert(key.into(), value.into());
+            continue;
         }
-    };
-    Selector {
-        match_expressions: read(text).into_iter().map(requirement).collect(),
-        ..Selector::default()
+        let (key, operator, values) = match part.split(' ').collect::<Vec<_>>()[..] {
+            [key, "in", values] => (key, Operator::In, values),
+            [key, "notin", values] => (key, Operator::NotIn, values),
+            _ => match part.strip_prefix('!') {
+                Some(key) => (key, Operator::DoesNotExist, ""),
+                None => (part, Operator::Exists, ""),
+            },
+        };
+        let values = values.split(',').filter(|value| !value.is_empty());
+        selector.match_expressions.push(Requirement {
+            key: key.into(),
+            operator,
+            values: values.map(str::to_owned).collect(),
+        });
     }
+    selector
 }
 
-/// A `labelSelector` for these requirements.
-fn asked(requirements: &[Requirement]) -> String {
-    let parts: Vec<_> = requirements.iter().map(ToString::to_string).collect();
-    parts.join(",")
+/// The same as kube has it, which knows what it means.
+fn by_kube(selector: &Selector) -> kube_core::Selector {
+    let json = serde_json::to_value(selector).expect("JSON");
+    let selector: LabelSelector = serde_json::from_value(json).expect("a LabelSelector");
+    selector.try_into().expect("known operators")
 }
 
 /// What the API server is asked for by Services with one selector each; nothing for a null.
-fn common(selectors: &[Option<Selector>]) -> Option<String> {
+fn common(selectors: &[Option<Selector>]) -> Option<Selector> {
     let mut config: Config = serde_json::from_str("{}").expect("defaults");
     for (number, selector) in selectors.iter().enumerate() {
         let pod_selectors = vec![selector.clone()];
         let name = number.to_string().into();
         config.services.insert(name, Dependants { pod_selectors });
     }
-    Some(asked(&config.common_requirements()?))
+    Some(asking(config.common_requirements()?))
+}
+
+fn asking(match_expressions: Vec<Requirement>) -> Selector {
+    Selector {
+        match_expressions,
+        ..Selector::default()
+    }
 }
 
 #[test]
 fn common_part_goes_to_the_api_server() {
     for (one, other, expected) in [
         (
-            "gardener.cloud/role in (controlplane),role in (apiserver)",
-            "gardener.cloud/role in (controlplane),role notin (apiserver,main)",
-            "gardener.cloud/role in (controlplane)",
+            "gardener.cloud/role in controlplane; role in apiserver",
+            "gardener.cloud/role in controlplane; role notin apiserver,main",
+            "gardener.cloud/role in controlplane",
         ),
-        ("k notin (a,b)", "k notin (b,a)", "k notin (a,b)"),
-        ("k notin (a)", "k notin (a,b)", ""),
+        ("k notin a,b", "k notin b,a", "k notin a,b"),
+        ("k notin a", "k notin a,b", ""),
         ("k", "!k", ""),
-        ("!k", "l,!k", "!k"),
-        ("k in (b)", "", ""),
+        ("!k", "l; !k", "!k"),
+        ("k in b", "", ""),
+        ("k=a; l", "k in a; m", "k in a"),
     ] {
-        let both = [Some(selector(one)), Some(selector(other))];
-        assert_eq!(common(&both).as_deref(), Some(expected), "{one}; {other}");
+        let both = [one, other].map(|text| Some(selector(text)));
+        assert_eq!(common(&both), Some(selector(expected)), "{one}; {other}");
     }
-    let labels = Selector {
-        match_labels: Labels::from([("k".to_owned(), "a".to_owned())]),
-        ..selector("l")
-    };
-    let both = [Some(labels), Some(selector("k in (a),m"))];
-    assert_eq!(common(&both).as_deref(), Some("k in (a)"));
 }
 
 /// Nothing has to be asked for then; it is no empty selector.
 #[test]
 fn null_selects_nothing() {
+    let [some, every] = ["k", ""].map(|text| Some(selector(text)));
     assert_eq!(common(&[]), None);
     assert_eq!(common(&[None, None]), None);
-    let some = Some(selector("k"));
-    assert_eq!(common(&[None, some.clone()]).as_deref(), Some("k"));
-    assert_eq!(common(&[some, Some(selector(""))]).as_deref(), Some(""));
-    assert!(selector("").matches(&Labels::new()));
-}
-
-fn any_selector() -> impl Strategy<Value = Selector> {
-    let operators = [
-        Operator::In,
-        Operator::NotIn,
-        Operator::Exists,
-        Operator::DoesNotExist,
-    ];
-    let values = prop::collection::btree_set("[abc]?", 1..3);
-    let operator = prop::sample::select(operators.to_vec());
-    let requirement = ("[kl]", values, operator).prop_map(|(key, values, operator)| Requirement {
-        key,
-        operator,
-        values,
-    });
-    let labels = prop::collection::btree_map("[kl]", "[abc]", 0..2);
-    let requirements = prop::collection::vec(requirement, 0..4);
-    (labels, requirements).prop_map(|(match_labels, match_expressions)| Selector {
-        match_labels,
-        match_expressions,
-    })
-}
-
-/// Every combination of two keys, each absent, with a value in use, or with another one.
-fn all_labels() -> impl Iterator<Item = Labels> {
-    let values = || {
-        [
-            None,
-            Some(""),
-            Some("a"),
-            Some("b"),
-            Some("c"),
-            Some("other"),
-        ]
-        .into_iter()
-    };
-    let label = |key: &str, value: Option<&str>| Some((key.to_owned(), value?.to_owned()));
-    let labels = move |k, l| {
-        [label("k", k), label("l", l)]
-            .into_iter()
-            .flatten()
-            .collect()
-    };
-    values().flat_map(move |k| values().map(move |l| labels(k, l)))
+    assert_eq!(common(&[None, some.clone()]), some);
+    assert_eq!(common(&[some, every.clone()]), every);
 }
 
 proptest! {
     #[test]
-    fn selectors_mean_what_they_say(all in prop::collection::vec(any_selector(), 1..4)) {
+    fn selectors_mean_what_they_say(
+        all in vec(vec("[kl]=[abc]|!?[kl]|[kl] (not)?in [abc](,[abc])?", 0..4), 1..4),
+        labels in btree_map("[kl]", "[abcd]?", 0..3),
+    ) {
+        let all: Vec<_> = all.iter().map(|parts| selector(&parts.join("; "))).collect();
         let common = common(&all.iter().cloned().map(Some).collect::<Vec<_>>()).expect("selectors");
-        for labels in all_labels() {
-            for selector in &all {
-                let text = asked(&selector.requirements());
-                let is_selected = selects(&text, &labels);
-                prop_assert_eq!(selector.matches(&labels), is_selected, "{} {:?}", text, labels);
-                prop_assert!(!is_selected || selects(&common, &labels), "{} {:?}", common, labels);
-            }
+        for selector in &all {
+            let is_selected = by_kube(selector).matches(&labels);
+            prop_assert_eq!(selector.matches(&labels), is_selected, "{:?} {:?}", selector, labels);
+            prop_assert!(!is_selected || common.matches(&labels), "{:?} {:?}", common, labels);
+            let asked = asking(selector.requirements());
+            prop_assert_eq!(asked.matches(&labels), is_selected, "{:?} {:?}", asked, labels);
+            let parts = asked.match_expressions.iter().map(ToString::to_string);
+            prop_assert_eq!(parts.collect::<Vec<_>>().join(","), by_kube(&asked).to_string());
         }
     }
 }

@@ -47,3 +47,24 @@ fn new_leader_protects_at_once() {
         ",
     );
 }
+
+#[test]
+fn leases_of_candidates_are_counted() {
+    // As the last complete probe found them.
+    for [begins, events, expected] in table(
+        "
+        outage, 1 spared | 1 | node-0 0 s Valid, node-1 30 s Expired, node-2 30 s Expired
+        outage, no node counts | 1 |
+        standby | 20 |
+        ",
+    ) {
+        let mut timeline = begin(begins);
+        timeline.then(events);
+        let counted = timeline.shoot.counted_leases().into_iter();
+        let shown = counted.map(|lease| {
+            let age = lease.age.num_seconds();
+            format!("{} {age} s {:?}", lease.node, lease.state)
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(", "), expected, "{begins}");
+    }
+}

@@ -23,6 +23,8 @@ fn each_restore_keeps_the_order() {
         "
         of what others hold down | standby, pods linger; 100 mcm held, kcm held, probes fail; 200 probes answered; 230 lead; 300 | 230 kcm 1, 235 mcm 1
         of what they stop | pods linger; 100 mcm stopped, kcm stopped; 200 | 100 kcm 1, 105 mcm 1
+        when a write is seen before its answer | outage; 70 mark, nodes back, writes held; 1.5 kcm running, kcm unready; 40 | writes from 0: 1 kcm 1, 6.5 mcm 1
+        when another replica wrote | standby; 100 mcm held, kcm held, probes fail; 200 probes answered; 220 kcm running, kcm unready; 222 lead; 300 | 225 mcm 1
         a second one | outage, pods linger; 70 mark, nodes back; 20 mcm down, kcm down; 60 | writes from 0: 1 kcm 1, 1 mcm 1, 25 kcm 1, 30 mcm 1
         what is back is left alone | outage; 70 mark, nodes back; 3 to 40 by 1 kcm down; 90 | mcm from 0: 1 1
         after a blip in an outage | outage, pods linger; 1 nodes back; 2.5 silent from 2.6 s; 60 | 0 mcm 0, 2 mcm 1, 31.101 mcm 0, 36.101 kcm 0

@@ -1,4 +1,4 @@
-//! D-51, D-53, D-84: restores, those that another process began, and those for which a person vouches.
+//! D-51, D-53, D-84: restores, and those that another process began.
 
 use super::*;
 
@@ -45,18 +45,6 @@ fn begun_restore_waits_too() {
         further ahead | mcm held, silent from -25 s, clocks ahead 60 s; 700 | 30 kcm 0
         far ahead | mcm held, silent from -25 s, clocks ahead 600 s; 700 | 30 kcm 0
         no node counts | mcm held, 0 nodes; 200 | 30 mcm 1
-        ",
-    );
-}
-
-#[test]
-fn vouched_for_comes_back_in_order() {
-    // What carries the marker, whatever the leases would say.
-    tell(
-        "
-        all | vouched, mcm held at 2, kcm held at 3; 60 | 30 kcm 3, 30 mcm 2
-        somebody else has taken one to 0 | vouched, mcm stopped, kcm held at 3; 60 | 30 kcm 3
-        what has changed is read again | vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60 | 30 kcm 3, 31.1 kcm 5
         ",
     );
 }

@@ -85,7 +85,6 @@ fn standby_restores_after_a_minute() {
         in which all probes say up | held down, standby; 110 | 76.4 kcm 1, 76.4 mcm 1
         and the time for which they must | held down, standby, stabilization 40 s; 150 | 116.4 kcm 1, 116.4 mcm 1
         an unprobed minute does not count | held down, standby; 0 probes fail; 70 probes answered, settings; 71; 150 | 130 kcm 1, 130 mcm 1
-        nor one in which the nodes were awaited | held down, standby; 20 nodes take 25 s; 60 probes answered; 150 | 120.101 kcm 1, 120.101 mcm 1
         nor does one after it was well | standby; 100 mcm down, probes fail; 190 probes answered, settings; 191; 320 | 250 mcm 1
         what the leader takes down | standby; 100 mcm down; 200 | 176.4 mcm 1
         only what is marked and at 0 | standby, mcm stopped, kcm held at 2, kcm ready at 2; 400 lead; 450 | 400 kcm 2, 400 mcm 1

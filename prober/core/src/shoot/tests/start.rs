@@ -49,6 +49,17 @@ fn chance_stretches_the_interval() {
 }
 
 #[test]
+fn failed_probe_is_repeated_soon() {
+    tell(
+        "
+        before any was complete | probes fail; 60 | probes from 0 to 60: 0, 1, 3, 7, 15, 31
+        shoots apart | chance 0.5, probes fail; 8 | probes from 0 to 8: 0.5, 1.6, 3.8
+        near a verdict | standby; 100 probes fail; 145 | probes from 99: 114.8, 115.8, 117.8, 120.101, 128.101, 144.101
+        ",
+    );
+}
+
+#[test]
 fn retry_after_beats_urgency() {
     // No probe was complete yet, initialDelay ends at 30 s, and settings may have changed since.
     tell(

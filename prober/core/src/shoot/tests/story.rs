@@ -6,7 +6,7 @@
 //! 6 to 69 by 1 mcm raised: each second
 //! ```
 
-use super::timeline::{Api, FAILS, SILENT_FROM, Timeline, healthy};
+use super::timeline::{Api, FAILS, GIVEN, SILENT_FROM, Timeline, healthy};
 use super::*;
 use crate::replicas::Unscalable;
 use crate::tests::scene::span;
@@ -29,7 +29,7 @@ pub fn tell(stories: &'static str) {
 pub fn begin(changes: &str) -> Timeline {
     let mut shoot = healthy();
     shoot.change(changes);
-    shoot.shoot = Shoot::new(shoot.start, &shoot.env.env(), shoot.now);
+    shoot.shoot = Shoot::new(shoot.start, &shoot.env, shoot.now);
     shoot
 }
 
@@ -81,7 +81,7 @@ impl Timeline {
             "with last aux" => self.add_aux(2, false),
             "only held down" => self.env.options.restore_only_held_down.value = true,
             "protects off" => self.env.options.standby_protects.value = false,
-            "settings" => self.env.change_settings(),
+            "settings" => change_settings(&mut self.env),
             // The nodes and their API server.
             "nodes back" => self.nodes_back(),
             // They renew now, and are silent as before.
@@ -90,8 +90,7 @@ impl Timeline {
             "probes answered" => self.api = Api::Answers,
             "probes fail" => self.api = FAILS,
             "probes hang" => self.api = Api::Hangs,
-            "vouched" => self.api = Api::Decreed(Verdict::ScaleUpHeldDown),
-            "passivated" => self.api = Api::Decreed(Verdict::ScaleDown),
+            "passivated" => self.api = Api::Passivated,
             "probe fails" => self.input(Input::Failed(ProbeFailure::Other)),
             // The seed.
             "paused" => self.env.paused = Some(true),
@@ -112,8 +111,8 @@ impl Timeline {
             "read held" => self.seed.read = Some(Observed { resource_version: "3".into(), ..held("1") }),
             "read at 2" => self.seed.read = Some(Observed { resource_version: "2".into(), ..running(2) }),
             // The dependents.
-            "permits held" => self.seed.holds_permits = true,
-            "permits given" => self.seed.holds_permits = false,
+            "permits held" => self.env.permits = ByDirection::default(),
+            "permits given" => self.env.permits = GIVEN,
             "writes held" => self.seed.holds_writes = true,
             "writes made" => self.seed.holds_writes = false,
             "refuse nothing" => self.seed.refused.clear(),
@@ -138,14 +137,13 @@ impl Timeline {
             [name, "delayed", "down", "by", seconds, "s"] => self.reload(|config| config.dependents[id(name).0].scale_down.initial_delay = duration(seconds)),
             ["stabilization", seconds, "s"] => self.env.options.scale_up_stabilization.value = duration(seconds),
             ["grace", seconds, "s"] => self.grace(number(seconds)),
-            ["monitor", "grace", seconds, "s"] => self.env.settings.node_monitor_grace = Some(span(number(seconds))),
+            ["monitor", "grace", seconds, "s"] => Arc::make_mut(&mut self.env.settings).node_monitor_grace = Some(span(number(seconds))),
             ["silent", "from", time, "s"] => self.fall_silent(number(time)),
             [count, "nodes"] => (self.nodes.count, self.nodes.machines) = (number(count) as usize, number(count) as usize),
             [count, "machines"] => self.nodes.machines = number(count) as usize,
             [count, "spared"] => self.nodes.spared = number(count) as usize,
             ["clocks", "ahead", seconds, "s"] => self.nodes.ahead = number(seconds),
             ["answers", "take", seconds, "s"] => self.api = Api::Takes(span(number(seconds))),
-            ["nodes", "take", seconds, "s"] => self.api = Api::NodesTake(span(number(seconds))),
             ["throttled", seconds, "s"] => self.api = Api::Fails(ProbeFailure::Throttled(span(number(seconds)))),
             ["answer", sent] => self.answer(self.moment(number(sent))),
             ["version", version] => self.seed.version = number(version) as u64,

@@ -19,24 +19,19 @@ pub enum Api {
     Answers,
     Fails(ProbeFailure),
     Takes(TimeDelta),
-    /// The leases come at once, and the nodes so much later.
-    NodesTake(TimeDelta),
     /// Only [`Timeline::answer`] does.
     Hangs,
-    /// It is not asked: somebody else says what is to be done.
-    Decreed(Verdict),
-}
-
-/// A probe: when it was sent, when its leases are there if that is before all of it is, and whether
-/// it lists the nodes.
-#[derive(Clone, Copy)]
-struct Asked {
-    sent: Moment,
-    received: Option<Moment>,
-    with_nodes: bool,
+    /// It is not asked: the owner record says that all is to be taken down.
+    Passivated,
 }
 
 pub const FAILS: Api = Api::Fails(ProbeFailure::Other);
+
+/// Permits that are there.
+pub const GIVEN: ByDirection<bool> = ByDirection {
+    up: true,
+    down: true,
+};
 
 /// The nodes renew their leases a tenth of a second apart.
 #[derive(Default)]
@@ -92,7 +87,6 @@ impl Nodes {
 #[derive(Default)]
 pub struct Seed {
     /// True if only the test answers.
-    pub holds_permits: bool,
     pub holds_writes: bool,
     /// The dependents whose writes are refused.
     pub refused: Vec<DependentId>,
@@ -110,15 +104,15 @@ pub struct Seed {
 
 pub struct Timeline {
     pub shoot: Shoot,
-    pub env: OwnedEnvironment,
+    pub env: Environment,
     pub nodes: Nodes,
     pub seed: Seed,
     pub api: Api,
     pub start: Start,
     pub now: Moment,
     zero: Moment,
-    /// A slow probe, and when it is answered.
-    slow: Option<(Moment, Asked)>,
+    /// When a slow probe is answered, when it was sent, and whether it lists the nodes.
+    slow: Option<(Moment, Moment, bool)>,
     /// What it said, and by which verdict.
     log: Vec<(Moment, Action, Option<Verdict>)>,
 }
@@ -135,7 +129,7 @@ pub fn healthy() -> Timeline {
         in_operation: true,
     };
     Timeline {
-        shoot: Shoot::new(start, &env.env(), Moment::START),
+        shoot: Shoot::new(start, &env, Moment::START),
         env,
         nodes: Nodes {
             count: 3,
@@ -180,7 +174,8 @@ impl Timeline {
     pub fn grace(&mut self, seconds: f64) {
         self.nodes.beat = f64::min(10.0, seconds / 4.0);
         self.zero = Moment::START + span(DECISIVE_RENEWAL + 0.75 * seconds + 0.001);
-        self.env.settings.node_monitor_grace = Some(span(seconds));
+        let settings = Arc::make_mut(&mut self.env.settings);
+        settings.node_monitor_grace = Some(span(seconds));
     }
 
     /// Lets time pass.
@@ -193,8 +188,8 @@ impl Timeline {
             let last = self.log.len().saturating_sub(10);
             assert!(idle < 100, "a hot loop: {:?}", &self.log[last..]);
             self.now = next.max(self.now);
-            if let Some((_, asked)) = self.slow.take_if(|(due, _)| *due <= self.now) {
-                let actions = self.list(asked);
+            if let Some((_, sent, with_nodes)) = self.slow.take_if(|(due, ..)| *due <= self.now) {
+                let actions = self.list(sent, with_nodes);
                 self.follow(actions);
             } else {
                 self.input(Input::Woken);
@@ -207,7 +202,7 @@ impl Timeline {
 
     /// The next moment at which something happens by itself.
     fn next(&self) -> Option<Moment> {
-        let answered = self.slow.map(|(due, _)| due);
+        let answered = self.slow.map(|(due, ..)| due);
         answered.into_iter().chain(self.shoot.next()).min()
     }
 
@@ -232,19 +227,15 @@ impl Timeline {
 
     /// Answers the probe that was sent then by the leases and nodes as they are now.
     pub fn answer(&mut self, sent: Moment) {
-        let actions = self.list(Asked {
-            sent,
-            received: None,
-            with_nodes: true,
-        });
+        let actions = self.list(sent, true);
         self.follow(actions);
     }
 
     /// Lets one write of each direction be sent.
     pub fn permit(&mut self) {
-        let held = std::mem::take(&mut self.seed.holds_permits);
+        let held = std::mem::replace(&mut self.env.permits, GIVEN);
         let actions = self.take(Input::Woken);
-        self.seed.holds_permits = held;
+        self.env.permits = held;
         self.follow(actions);
     }
 
@@ -291,16 +282,8 @@ impl Timeline {
     }
 
     fn take(&mut self, input: Input) -> Vec<Action> {
-        let is_free = !self.seed.holds_permits;
-        let env = Environment {
-            machines: Some(self.nodes.machines()),
-            permits: ByDirection {
-                up: is_free,
-                down: is_free,
-            },
-            ..self.env.env()
-        };
-        let actions = self.shoot.input(input, &env, self.now);
+        self.env.machines = Some(self.nodes.machines());
+        let actions = self.shoot.input(input, &self.env, self.now);
         let verdict = self.shoot.finding().map(|finding| finding.verdict);
         let said = actions.iter().cloned();
         self.log
@@ -311,7 +294,9 @@ impl Timeline {
     fn carry_out(&mut self, action: Action) -> Vec<Action> {
         match action {
             Action::Probe { with_nodes } => self.probe(with_nodes),
-            Action::AwaitPermit(_) if !self.seed.holds_permits => self.take(Input::Woken),
+            Action::AwaitPermit(direction) if self.env.permits[direction] => {
+                self.take(Input::Woken)
+            }
             Action::Write(order) => {
                 let id = order.dependent;
                 let is_standbys = !order.needs_lead && order.change.write.replicas == Some(0);
@@ -333,38 +318,27 @@ impl Timeline {
     }
 
     fn probe(&mut self, with_nodes: bool) -> Vec<Action> {
-        if matches!(self.api, Api::Answers | Api::Decreed(_)) {
+        if matches!(self.api, Api::Answers | Api::Passivated) {
             // A request is sent after it was decided on.
             self.now = self.now + TimeDelta::microseconds(1);
         }
-        let asked = Asked {
-            sent: self.now,
-            received: None,
-            with_nodes,
-        };
         match self.api {
-            Api::NodesTake(latency) if with_nodes => {
-                let received = Some(self.now);
-                self.slow = Some((self.now + latency, Asked { received, ..asked }));
-                vec![]
-            }
-            Api::Answers | Api::NodesTake(_) => self.list(asked),
+            Api::Answers => self.list(self.now, with_nodes),
             Api::Fails(failure) => self.take(Input::Failed(failure)),
             Api::Takes(latency) => {
-                self.slow = Some((self.now + latency, asked));
+                self.slow = Some((self.now + latency, self.now, with_nodes));
                 vec![]
             }
             Api::Hangs => vec![],
-            Api::Decreed(verdict) => self.take(Input::Decreed(verdict)),
+            Api::Passivated => self.take(Input::Decreed(Verdict::ScaleDown)),
         }
     }
 
-    fn list(&mut self, asked: Asked) -> Vec<Action> {
-        let received = asked.received.unwrap_or(self.now);
-        let now = received.elapsed_since_start().as_seconds_f64();
+    fn list(&mut self, sent: Moment, with_nodes: bool) -> Vec<Action> {
+        let now = self.now.elapsed_since_start().as_seconds_f64();
         let times = RequestTimes {
-            sent: asked.sent,
-            received,
+            sent,
+            received: self.now,
             wall: wall(now),
         };
         let mut leases = LeaseList::default();
@@ -372,7 +346,7 @@ impl Timeline {
             let renewed = self.nodes.renewed(number, now);
             leases.push(lease(&Nodes::name(number), renewed + self.nodes.ahead));
         }
-        let nodes = asked.with_nodes.then(|| self.nodes.records());
+        let nodes = with_nodes.then(|| self.nodes.records());
         self.take(Input::Probed(Answer {
             times,
             leases,

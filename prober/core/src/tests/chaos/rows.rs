@@ -86,15 +86,13 @@ interval 1 s, all: interval 1 s, edits, crashes, 10 % of probes fail, 10 % of wr
 reloads, lead flaps, probes fail: reloads, lead flaps, settings, 20 % of probes fail
 nobody leads, blips, pauses
 pauses, crashes: blips, pauses, crashes
-pauses, blind to namespaces: blips, pauses, blind to namespaces
+pauses, blind: blips, pauses, blind to the seed
 the shoot moves: blips, the shoot moves
-blind to Clusters, the shoot moves: blips, blind to Clusters, the shoot moves
+blind, the shoot moves: blips, blind to the seed, the shoot moves
 nobody leads, stale views, pauses: nobody leads, stale views, pauses, the shoot moves
 nobody leads, edits
 created again, views lag 20 s: blips, views lag 20 s, dependents created again
 routes go in outages
-Machines deleted by force
-Machines deleted by force, nodes return
 Machines go, edits: Machines go, edits, 2 to 4 nodes
 healthy, new nodes -60: healthy, churn, clocks -60, 2 to 5 nodes, fraction 0.5
 healthy, leases of 120 s: healthy, beats of 30 s, crashes

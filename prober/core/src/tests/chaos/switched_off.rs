@@ -1,6 +1,5 @@
-//! Each reason is needed: without it something goes wrong in a life. What no life shows is shown by
-//! rows: order and what others undo in the stories of a shoot, and permits, which are asked for where
-//! they are taken.
+//! Each reason to wait is needed, and the oracle knows why: without it something goes wrong in a life.
+//! What no life shows the stories of a shoot do: order, what others undo, and permits.
 
 use strum::VariantArray;
 
@@ -17,7 +16,7 @@ const FOUND_BY: &str = "
     not_ours | the shoot moves | though it is elsewhere
     not_owned | owner | though its owner is not known
     paused | pauses | though it is paused
-    seed_unseen | blind to Clusters, the shoot moves | though the Clusters are not seen
+    seed_unseen | blind, the shoot moves | though the Clusters are not seen
     initial_delay | crashes | before initialDelay is over
     terms | lead flaps, slow | by a probe from before the lead, config or settings
     stabilization | stabilization | before the nodes renewed for long enough

@@ -28,8 +28,8 @@ use crate::options::ResolvedOptions;
 use crate::plan::{ByDirection, Direction};
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
-use crate::shoot::{Action, Answer, Input, Order, ProbeFailure, Report, Shoot, Start};
-use crate::tests::scene::{OwnedEnvironment, dependent, env, running, wall};
+use crate::shoot::{Action, Answer, Environment, Input, Order, ProbeFailure, Report, Shoot, Start};
+use crate::tests::scene::{dependent, env, running, wall};
 
 /// Time that a replica takes at its start to read the shoot's namespace.
 const NAMESPACE_READ: (Seconds, Seconds) = (0.01, 1.5);
@@ -61,20 +61,18 @@ type Event = Box<dyn FnOnce(&mut Life) + Send>;
 
 pub struct LifeReplica {
     pub machine: Option<Shoot>,
-    pub env: OwnedEnvironment,
+    pub env: Environment,
     /// Its view of each object; `None` while it is blind to the seed.
     pub view: Option<Vec<DependentState>>,
     /// Time in which its views show nothing new, and nobody has noticed.
     pub stale: Range<Seconds>,
-    /// True if none of its probes is answered.
-    pub blind: bool,
     pub awaits: HashMap<Awaited, u64>,
     pub suspended_until: Seconds,
     pub memory: OracleMemory,
 }
 
 /// A write that was made: when, by which replica, of which object, and its replicas then.
-pub type Made = (Seconds, usize, usize, Option<i32>);
+type Made = (Seconds, usize, usize, Option<i32>);
 
 pub struct Life {
     pub plan: Plan,
@@ -135,7 +133,7 @@ fn dependents(plan: &Plan, rng: &mut StdRng) -> Vec<Dependent> {
     dependents
 }
 
-fn environment(plan: &Plan, rng: &mut StdRng) -> OwnedEnvironment {
+fn environment(plan: &Plan, rng: &mut StdRng) -> Environment {
     let mut env = env(dependents(plan, rng));
     let config = Arc::make_mut(&mut env.config);
     config.probe_interval = Duration::from_secs_f64(plan.interval);
@@ -170,7 +168,6 @@ impl Life {
             env: env.clone(),
             view: None,
             stale: 0.0..0.0,
-            blind: false,
             awaits: HashMap::new(),
             suspended_until: 0.0,
             memory: OracleMemory::default(),
@@ -280,26 +277,22 @@ impl Life {
     }
 
     pub fn wake(&mut self, by: usize) {
-        self.feed(by, Input::Woken);
+        self.feed(by, Input::Woken, ByDirection::default());
     }
 
-    fn feed(&mut self, by: usize, input: Input) {
-        self.feed_with(by, input, ByDirection::default());
-    }
-
-    /// The same with permits, which are given back if nothing is written with them.
-    fn feed_with(&mut self, by: usize, input: Input, permits: ByDirection<bool>) {
+    /// Permits are given back if nothing is written with them.
+    fn feed(&mut self, by: usize, input: Input, permits: ByDirection<bool>) {
         if self.replicas[by].suspended_until > self.t {
             return;
         }
-        let env = OwnedEnvironment {
+        let env = Environment {
             permits,
             ..self.env(by)
         };
         let Some(machine) = &mut self.replicas[by].machine else {
             return;
         };
-        let actions = machine.input(input, &env.env(), at(self.t));
+        let actions = machine.input(input, &env, at(self.t));
         if let Some(next) = machine.next() {
             let next = next.elapsed_since_start().as_seconds_f64();
             self.at(next.max(self.t + 2e-6), move |life| life.woken(by));
@@ -343,7 +336,7 @@ impl Life {
         if let Awaited::Permit(direction) = request.awaited {
             permits[direction] = true;
         }
-        self.feed_with(by, input, permits);
+        self.feed(by, input, permits);
     }
 
     pub fn place(&self, by: usize, id: DependentId) -> usize {
@@ -380,7 +373,7 @@ impl Life {
         self.probes += 1;
         let request = self.ask(by, Awaited::Probe);
         self.check_probes(by);
-        if self.replicas[by].blind || any_contains(&self.nodes.away, self.t) {
+        if any_contains(&self.nodes.away, self.t) {
             let takes = self.draw((0.001, 4.0));
             return self.answer(takes, request, Input::Failed(ProbeFailure::Other));
         }
@@ -395,10 +388,7 @@ impl Life {
             };
             return self.answer(takes, request, Input::Failed(failure));
         }
-        let mut takes = self.draw(self.plan.answers);
-        if any_contains(&self.nodes.silences, self.t) {
-            takes += std::mem::take(&mut self.plan.hedge);
-        }
+        let takes = self.draw(self.plan.answers);
         let received = self.t + takes;
         let times = RequestTimes {
             sent: at(self.t + 1e-6),
@@ -507,30 +497,10 @@ impl Life {
         awaited.then_some(result)
     }
 
-    /// The machine of a replica begins again, as for a shoot that it has just begun to probe.
-    pub fn restart(&mut self, by: usize) {
-        let start = Start {
-            eligible: at(self.t),
-            in_operation: !self.plan.fresh,
-        };
-        let env = self.env(by);
-        let replica = &mut self.replicas[by];
-        if replica.machine.is_some() {
-            replica.awaits.clear();
-            replica.machine = Some(Shoot::new(start, &env.env(), at(self.t)));
-            replica.memory.begins_again(self.t);
-        }
-    }
-
     pub fn start(&mut self, by: usize) {
         if self.replicas[by].machine.is_some() {
             return;
         }
-        let now = at(self.t);
-        let start = Start {
-            eligible: now,
-            in_operation: !self.plan.fresh,
-        };
         let known = |object: &Option<Observed>| Known::new(object.as_ref(), self.t);
         let replica = &mut self.replicas[by];
         (replica.suspended_until, replica.stale) = (0.0, 0.0..0.0);
@@ -545,7 +515,11 @@ impl Life {
         };
         replica.see_clusters(self.t);
         let env = self.env(by);
-        self.replicas[by].machine = Some(Shoot::new(start, &env.env(), now));
+        let start = Start {
+            eligible: at(self.t),
+            in_operation: !self.plan.fresh,
+        };
+        self.replicas[by].machine = Some(Shoot::new(start, &env, at(self.t)));
         self.note(format!("{by} starts"));
         let takes = self.draw(NAMESPACE_READ);
         self.after(takes, move |life| life.view_shoot(by));

@@ -48,8 +48,10 @@ pub struct OracleMemory {
     pub free_since: ByDirection<Seconds>,
     /// Time at which the lead, its config or the shoot's settings last changed for it.
     pub changed_since: Seconds,
-    /// Time at which the last complete probe was sent, and its verdict.
+    /// Time at which the last complete probe was sent, and its verdict; and the last one that was
+    /// answered.
     pub finding: Option<(Seconds, Verdict)>,
+    pub answered: Seconds,
     /// The last probe has failed.
     pub fails: bool,
     /// Time of its last write.
@@ -75,12 +77,6 @@ impl OracleMemory {
                 ..Known::new(Some(after), known.since)
             };
         }
-    }
-
-    /// Its machine begins again, and knows nothing of before.
-    pub fn begins_again(&mut self, t: Seconds) {
-        (self.started, self.proof_from) = (t, t);
-        (self.finding, self.turned, self.up_since) = (None, None, None);
     }
 
     /// From now on it may write, as far as others are concerned.
@@ -120,18 +116,12 @@ impl Life {
         if let Some(finding) = finding {
             let sent = finding.judged_at.elapsed_since_start().as_seconds_f64();
             let (verdict, tally) = (finding.verdict, finding.tally);
-            // In a time without a complete probe nodes may have been silent and come back: surely in
-            // one that is twice as long as a lease lasts. The product may count less.
-            let unseen = 2.0 * finding.grace.threshold().as_seconds_f64();
             self.note(format!(
                 "{by} finds {verdict:?} {tally:?}, asked at {sent:.3}"
             ));
             let memory = &mut self.replicas[by].memory;
-            let seen = memory
-                .finding
-                .is_some_and(|(before, _)| sent - before < unseen);
             (memory.finding, memory.fails) = (Some((sent, verdict)), false);
-            let up_since = memory.up_since.filter(|_| seen).unwrap_or(sent);
+            let up_since = memory.up_since.unwrap_or(sent);
             memory.up_since = verdict.is_up().then_some(up_since);
             if let Some((direction, _)) = verdict.aim()
                 && memory.turned.is_none_or(|(before, _)| before != direction)
@@ -143,7 +133,16 @@ impl Life {
 
     /// Takes in what an answer tells a replica.
     pub fn note_answer(&mut self, by: usize, input: &Input) {
-        self.replicas[by].memory.fails |= matches!(input, Input::Failed(_));
+        // In a time without an answer nodes may have been silent and come back: surely in one that is
+        // twice as long as a lease lasts. The product may count less.
+        let unseen = 2.0 * self.plan.threshold();
+        let memory = &mut self.replicas[by].memory;
+        memory.fails |= matches!(input, Input::Failed(_));
+        if let Input::Probed(answer) = input {
+            let sent = answer.times.sent.elapsed_since_start().as_seconds_f64();
+            memory.up_since.take_if(|_| sent - memory.answered > unseen);
+            memory.answered = sent;
+        }
         if let Input::Written(id, Err(Refusal::Conflict(DependentState::Present(observed))))
         | Input::Written(id, Ok(observed)) = input
         {

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::options::ResolvedOptions;
 use crate::plan::ByDirection;
 use crate::shoot::Owner;
+use crate::tests::scene::change_settings;
 
 impl Life {
     pub fn mishap(&mut self) {
@@ -43,9 +44,7 @@ impl Life {
                 self.suspend(by, self.t + lasts);
             }
             Mishap::Reload => self.reload_both(),
-            Mishap::BlindToSeed => self.lose_sight(by),
-            Mishap::BlindToClusters => self.lose_clusters(by),
-            Mishap::BlindToNamespaces => self.lose_namespaces(by),
+            Mishap::Blind => self.lose_sight(by),
             Mishap::Stale => self.go_stale(by),
             Mishap::Moves => self.moves(false),
             Mishap::Recreate => self.recreate(),
@@ -193,38 +192,32 @@ impl Life {
         replica.env.config = config;
         replica.memory.changed_since = self.t;
         self.note(format!("{by} reloads {after:?}"));
-        if is_other {
-            self.restart(by);
+        if is_other && self.replicas[by].machine.take().is_some() {
+            self.replicas[by].awaits.clear();
+            self.start(by);
         }
         self.wake(by);
     }
 
+    /// Loses its view of objects and Machines, of Clusters, or of namespaces, which say whether the
+    /// shoot is paused; or several of them.
     fn lose_sight(&mut self, by: usize) {
-        let replica = &mut self.replicas[by];
-        replica.view = None;
-        replica.env.paused = None;
-        self.lose_clusters(by);
-    }
-
-    fn lose_clusters(&mut self, by: usize) {
         let back = self.mishaps.random_range(0.2..60.0);
+        let [objects, clusters, namespaces]: [bool; 3] = self.mishaps.random();
         let replica = &mut self.replicas[by];
-        replica.env.seed_since = ByDirection::default();
-        let what = if replica.view.is_some() {
-            "Clusters"
-        } else {
-            "the seed"
-        };
-        self.note(format!("{by} is blind to {what} for {back:.1} s"));
+        if objects {
+            replica.view = None;
+        }
+        if clusters {
+            replica.env.seed_since = ByDirection::default();
+        }
+        if namespaces {
+            replica.env.paused = None;
+        }
+        self.note(format!(
+            "{by} is blind for {back:.1} s: objects {objects}, Clusters {clusters}, namespaces {namespaces}"
+        ));
         self.after(back, move |life| life.view_all(by));
-        self.wake(by);
-    }
-
-    fn lose_namespaces(&mut self, by: usize) {
-        let back = self.mishaps.random_range(0.2..60.0);
-        self.replicas[by].env.paused = None;
-        self.note(format!("{by} is blind to namespaces for {back:.1} s"));
-        self.after(back, move |life| life.view_shoot(by));
         self.wake(by);
     }
 
@@ -263,7 +256,7 @@ impl Life {
         self.note("settings change");
         for by in 0..2 {
             let replica = &mut self.replicas[by];
-            replica.env.change_settings();
+            change_settings(&mut replica.env);
             replica.memory.changed_since = self.t;
             self.wake(by);
         }

@@ -8,13 +8,11 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::Seconds;
-use super::plan::{Away, FOR_GOOD, Machines, Plan, Silences};
+use super::plan::{Away, FOR_GOOD, Plan, Silences};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::tests::scene::{node_record, wall};
 use crate::verdict::{BackedNodes, NodeRecord};
 
-/// Without any Machine the leases count that were renewed since then (D-55).
-const ABANDONED: Seconds = 600.0;
 /// Renewals begin so long before a life.
 const BEFORE: Seconds = 200.0;
 
@@ -77,24 +75,11 @@ pub struct Nodes {
     /// Times in which no node can renew, and in which nobody reaches the API server.
     pub silences: Vec<Range<Seconds>>,
     pub away: Vec<Range<Seconds>>,
-    /// The nodes that Machines back from each moment on.
-    machines: Vec<(Seconds, Arc<BackedNodes>)>,
 }
 
 impl Nodes {
     pub fn new(plan: &Plan, rng: &mut StdRng) -> Self {
-        let mut silences = silences(plan, rng);
-        let deleted = match plan.machines {
-            Machines::Deleted { nodes_return } => {
-                let outage = rng.random_range(0..silences.len() / 2);
-                if !nodes_return {
-                    silences.truncate(outage + 1);
-                    silences[outage].end = FOR_GOOD;
-                }
-                silences[outage].start + rng.random_range(45.0..70.0)
-            }
-            Machines::Stay | Machines::Go => FOR_GOOD,
-        };
+        let silences = silences(plan, rng);
         let away = away(plan, rng);
         let mut nodes = Vec::new();
         for number in 0..rng.random_range(plan.nodes.0..plan.nodes.1) {
@@ -117,9 +102,6 @@ impl Nodes {
                 nodes.push(again);
             }
         }
-        for node in &mut nodes {
-            node.machine.end = node.machine.end.min(deleted);
-        }
         for node in nodes.iter_mut().take(plan.excluded) {
             node.excluded.push(-BEFORE..FOR_GOOD);
         }
@@ -130,11 +112,10 @@ impl Nodes {
                 node.excluded.push(from..to);
             }
         }
-        if plan.machines == Machines::Go {
+        if plan.machines_go {
             unback(plan, &mut nodes, rng);
         }
         Self {
-            machines: machines(&nodes),
             nodes,
             fraction: plan.fraction,
             lease_duration: plan.lease_duration,
@@ -144,8 +125,9 @@ impl Nodes {
     }
 
     pub fn machines(&self, t: Seconds) -> Arc<BackedNodes> {
-        let later = self.machines.partition_point(|(from, _)| *from <= t);
-        Arc::clone(&self.machines[later.saturating_sub(1)].1)
+        let backed = self.nodes.iter().filter(|node| node.is_backed(t));
+        let names = backed.map(|node| Some(node.name.as_str()));
+        Arc::new(names.collect())
     }
 
     pub fn leases(&self, t: Seconds) -> LeaseList {
@@ -226,15 +208,12 @@ impl Nodes {
         if self.machines(t).count > 0 {
             return with(Node::is_backed);
         }
-        with(|node, t| node.age(t) < ABANDONED)
+        self.leased(t).collect()
     }
 
     /// True while there are leases and not a single Machine, and has been for some seconds.
     pub fn has_moved_away(&self, t: Seconds, within: Seconds) -> bool {
-        let moved = |t| {
-            let recent = self.leased(t).any(|node| node.age(t) < ABANDONED - 2.0);
-            self.machines(t).count == 0 && self.leased(t).count() >= 2 && recent
-        };
+        let moved = |t| self.machines(t).count == 0 && self.leased(t).count() >= 2;
         moved(t) && moved(t - within)
     }
 
@@ -285,17 +264,16 @@ fn silences(plan: &Plan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
 
 fn away(plan: &Plan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
     let (mut away, mut t) = (vec![], 200.0 + rng.random_range(0.0..100.0));
-    let (lasts, comes_back, until) = match &plan.away {
+    match &plan.away {
         Away::Never => return away,
         Away::During(span) => return vec![span.clone()],
         Away::Once(lasts) => return vec![t..t + lasts],
-        Away::Flapping => (8.0..15.0, 2.0..8.0, t + 240.0),
-        Away::Often => (1.0..60.0, 80.0..300.0, plan.calm_from() - 100.0),
-    };
-    while t < until {
-        let end = t + rng.random_range(lasts.clone());
+        Away::Often => {}
+    }
+    while t < plan.calm_from() - 100.0 {
+        let end = t + rng.random_range(1.0..60.0);
         away.push(t..end);
-        t = end + rng.random_range(comes_back.clone());
+        t = end + rng.random_range(80.0..300.0);
     }
     away
 }
@@ -346,11 +324,6 @@ fn renewals(
 ) -> Vec<(Seconds, Seconds)> {
     let error = plan.clocks.error(rng.random());
     let mut renewals = vec![];
-    let mut starts = vec![];
-    if plan.kubelets_start < FOR_GOOD {
-        let first = plan.kubelets_start + rng.random_range(0.0..plan.beat);
-        starts = vec![first + 1.0, first];
-    }
     let mut t = exists.start + rng.random_range(0.0..plan.beat);
     while t < exists.end.min(plan.life + BEFORE) {
         let calm = t >= plan.calm_from();
@@ -366,9 +339,6 @@ fn renewals(
         }
         let stretch = rng.random_range(plan.stretch.0..plan.stretch.1);
         t = taken.max(t + plan.beat * if calm { 1.0 } else { stretch });
-        if let Some(start) = starts.pop_if(|start| *start < t) {
-            t = start.max(taken);
-        }
     }
     renewals
 }
@@ -386,21 +356,4 @@ fn unback(plan: &Plan, nodes: &mut [Node], rng: &mut StdRng) {
         }
         from = to + rng.random_range(20.0..400.0);
     }
-}
-
-fn machines(nodes: &[Node]) -> Vec<(Seconds, Arc<BackedNodes>)> {
-    let spans = nodes
-        .iter()
-        .flat_map(|node| node.unbacked.iter().chain([&node.machine]));
-    let mut changes: Vec<_> = spans.flat_map(|span| [span.start, span.end]).collect();
-    changes.sort_by(f64::total_cmp);
-    changes.dedup();
-    changes
-        .into_iter()
-        .map(|t| {
-            let backed = nodes.iter().filter(|node| node.is_backed(t));
-            let names = backed.map(|node| Some(node.name.as_str()));
-            (t, Arc::new(names.collect()))
-        })
-        .collect()
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use super::driver::{Life, LifeReplica, NAMES};
 use super::nodes::Counts;
-use super::plan::{Away, Leadership, Machines, Mishap, Plan};
+use super::plan::{Away, Leadership, Mishap, Plan};
 use super::{Seconds, at};
 use crate::plan::ByDirection;
 use crate::replicas::{Observed, PlannedWrite};
@@ -30,16 +30,17 @@ const MOST_PROBES: usize = 20;
 const MOST_FAILURES: usize = 16;
 
 impl Plan {
-    /// Probes are answered, and the process runs.
+    /// Probes are answered and can be judged, and the process runs.
     fn is_clear(&self) -> bool {
-        self.fails == 0.0 && matches!(self.away, Away::Never) && !self.has(Mishap::Suspend)
+        let is_seen = !self.has(Mishap::Suspend) && !self.has(Mishap::Blind);
+        self.fails == 0.0 && matches!(self.away, Away::Never) && is_seen
     }
 
     /// Greatest age of a replica's knowledge of the candidates: nodes are listed again only where
     /// they matter.
     fn candidates_known_within(&self) -> Seconds {
         let nodes_change = self.churn || self.conditions || self.routes_go;
-        if nodes_change || self.machines != Machines::Stay {
+        if nodes_change || self.machines_go {
             (self.interval * 1.2 + 1.0).max(self.grace / 2.0)
         } else {
             6.0
@@ -160,8 +161,7 @@ impl Life {
             nodes.is_outage_by(Counts::Candidates, sent + later, within, age - later)
         });
         let justified = outage.any(|outage| outage);
-        let is_clear = plan.is_clear() && !self.replicas[by].blind;
-        let is_old = is_clear && self.t - sent > OLD + 2.0 * answer;
+        let is_old = plan.is_clear() && self.t - sent > OLD + 2.0 * answer;
         let verdict = newest.map(|(_, verdict)| verdict);
         let holds = [
             Verdict::HoldUndecided,

@@ -30,20 +30,7 @@ pub enum Away {
     Often,
     /// For so long, at a random moment.
     Once(Seconds),
-    /// For 8 to 15 s every 2 to 8 s, for four minutes.
-    Flapping,
     During(Range<Seconds>),
-}
-
-/// Fate of the Machines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Machines {
-    #[default]
-    Stay,
-    /// They are gone for some time, most of them at once.
-    Go,
-    /// They are deleted by force in an outage, which may last for good.
-    Deleted { nodes_return: bool },
 }
 
 /// Leadership of the replicas.
@@ -74,15 +61,9 @@ pub enum Mishap {
     Suspend,
     #[strum(serialize = "reloads")]
     Reload,
-    /// A replica loses its view of the seed for up to a minute.
+    /// A replica loses some of its views of the seed for up to a minute.
     #[strum(serialize = "blind to the seed")]
-    BlindToSeed,
-    /// The Clusters alone are not seen for up to a minute.
-    #[strum(serialize = "blind to Clusters")]
-    BlindToClusters,
-    /// The namespaces alone, which say whether the shoot is paused.
-    #[strum(serialize = "blind to namespaces")]
-    BlindToNamespaces,
+    Blind,
     /// A replica is shown nothing new of the seed for up to a minute, and does not notice.
     #[strum(serialize = "stale views")]
     Stale,
@@ -165,8 +146,6 @@ pub struct Plan {
     pub late: Seconds,
     pub lease_duration: i32,
     pub clocks: Clocks,
-    /// Time around which every kubelet starts twice, and so renews at once.
-    pub kubelets_start: Seconds,
     pub silences: Silences,
     /// Three of ten are spared by silences.
     pub spares: bool,
@@ -176,13 +155,12 @@ pub struct Plan {
     pub excluded: usize,
     /// In outages a controller of the seed finds the routes of all nodes gone, which excludes them.
     pub routes_go: bool,
-    pub machines: Machines,
+    /// Machines are gone for some time, most of them at once.
+    pub machines_go: bool,
     /// The API server is away for everyone.
     pub away: Away,
     // Answers of the shoot and of the seed.
     pub answers: (Seconds, Seconds),
-    /// Time that the first probe in a silence takes longer, as its kept connection has died.
-    pub hedge: Seconds,
     pub seed: (Seconds, Seconds),
     pub view_lag: Seconds,
     /// Shares of probes that fail, and of writes without an answer.
@@ -223,7 +201,6 @@ impl Plan {
             beat: 10.0,
             stretch: (1.0, 1.04),
             lease_duration: 40,
-            kubelets_start: FOR_GOOD,
             answers: (0.01, 0.05),
             seed: (0.005, 0.05),
             view_lag: 0.3,

@@ -11,7 +11,7 @@ use crate::config::Dependent;
 use crate::moment::Moment;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
-use crate::tests::scene::OwnedEnvironment;
+use crate::shoot::Environment;
 
 /// D-61: three retry periods and a second after a renewal was seen, by a poll up to 2 s after it.
 const SILENT_AFTER: Seconds = 9.0;
@@ -53,7 +53,7 @@ impl Life {
     }
 
     /// Returns the replica's view of now.
-    pub fn env(&mut self, by: usize) -> OwnedEnvironment {
+    pub fn env(&mut self, by: usize) -> Environment {
         self.renew_lease();
         let t = self.t;
         let leads = self.replicas[by].env.leads;
@@ -115,12 +115,14 @@ impl Life {
     /// Gives the replica its view of the seed back.
     pub fn view_all(&mut self, by: usize) {
         let replica = &mut self.replicas[by];
-        if replica.sees_clusters() || replica.machine.is_none() {
+        if replica.machine.is_none() {
             return;
         }
         replica.stale = 0.0..0.0;
         replica.view.get_or_insert_default();
-        replica.see_clusters(self.t);
+        if !replica.sees_clusters() {
+            replica.see_clusters(self.t);
+        }
         self.after(0.0, move |life| life.view_shoot(by));
         self.view(by);
     }

@@ -4,7 +4,7 @@
 //! [short name: ]word, word 25 s, ...   each changes the plan of the words before it
 //! ```
 
-use super::plan::{Away, Leadership, Machines, Plan, Silences};
+use super::plan::{Away, Leadership, Plan, Silences};
 
 /// The name of a row.
 pub fn name(row: &str) -> &str {
@@ -17,7 +17,7 @@ impl Plan {
         let mut plan = Self::plain();
         for row in rows {
             let words = row.split_once(": ").map_or(*row, |(_, words)| words);
-            plan.add(words.trim_start_matches("X "));
+            plan.add(words);
         }
         plan
     }
@@ -64,27 +64,22 @@ impl Plan {
             "step by # at # s" => self.clocks.step = (m, n),
             "drift # ms a second" => self.clocks.drift = n / 1000.0,
             "our clock #" => self.ours = n,
-            "kubelets start twice" => self.kubelets_start = 300.0,
             "healthy" => self.silences = Silences::None,
             "blips" => self.silences = Silences::Blips,
             "some nodes spared" => self.spares = true,
             "churn" => self.churn = true,
             "conditions" => self.conditions = true,
             "routes go in outages" => self.routes_go = true,
-            "Machines go" => self.machines = Machines::Go,
-            "Machines deleted by force" => self.machines = Machines::Deleted { nodes_return: false },
-            "nodes return" => self.machines = Machines::Deleted { nodes_return: true },
+            "Machines go" => self.machines_go = true,
             "away" => self.away = Away::Often,
             "away for # s" => self.away = Away::Once(n),
             "away from # to # s" => self.away = Away::During(n..m),
-            "API server flaps" => self.away = Away::Flapping,
             "suspended meanwhile" => self.freezes = true,
             "suspended from # to # s" => self.suspended.push(n..m),
             "slow" => self.add("answers take 0.05 to 1.5 s, seed takes 0.05 to 1.5 s, views lag 2 s"),
             "slowish" => self.add("answers take 0.01 to 0.8 s, seed takes 0.01 to 0.8 s, views lag 2 s"),
             "answers take # s" => self.answers = (n, n),
             "answers take # to # s" => self.answers = (n, m),
-            "kept connections die" => self.hedge = 0.5,
             "seed slow" => self.add("seed takes 0.1 to 9 s, views lag 5 s"),
             "seed takes # to # s" => self.seed = (n, m),
             "views lag # s" => self.view_lag = n,

@@ -15,14 +15,11 @@ none once the window is closed: leading; 9 recover in shoot; 8 sent; etcd unread
 
 #[test]
 fn recoveries_go_before_first_windows() {
-    let mut seed = begin("lead; slices a/etcd=e b/etcd=e c/etcd=e d/etcd=e e/etcd=e; pods none");
-    for namespace in ["a", "b", "c", "d", "e"] {
-        seed.then(&format!("8 crash in {namespace}"));
-    }
-    seed.then("1 recover in recovered");
-    let sent = seed.try_all(Outcome::Deleted);
-    assert_eq!((sent.len(), &*sent[0].uid), (MAX_IN_FLIGHT, "recovered/00"));
-    seed.then("9 tried: deleted");
+    tell(
+        "
+where there is no room for all: lead; slices a/etcd=e b/etcd=e c/etcd=e d/etcd=e; pods none; 8 crash in a; 8 crash in b; 8 crash in c; 8 crash in d; 1 recover in recovered; sends for etcd recovery; 0 sent
+",
+    );
 }
 
 /// Seconds between the recovery of a Service, `later`, and the deletion of its pod, beside so many

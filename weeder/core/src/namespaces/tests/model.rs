@@ -1,7 +1,6 @@
 //! Random histories against the rule in its plainest form: a pod is sent once, as soon as a Service
 //! it depends on has been ready continuously and became so less than watchDuration ago. (Each pod
-//! has its own owner, since delays of replacements are another rule.) If a kubelet only reports a
-//! container as terminated, that must have been observed for 4 s.
+//! has its own owner, since delays of replacements are another rule.)
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,27 +8,20 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Steps of a story, with new ones where the model knows more: a new pod gets a UID, the existing
-/// pod may be `ended`, and all slices are `listed` again, unchanged.
+/// Steps of a story, in which the model gives a new pod its UID.
 fn any_event() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "n[01]/(etcd|api)(-1)? (ready|unready)",
         1 => "n[01]/(etcd|api)(-1)? removed",
-        3 => "crash n[01]/[abc] on (etcd|api|etcd\\+api)( terminated c:[12])?",
-        2 => "ended n[01]/[abc] c:[12]",
+        3 => "crash n[01]/[abc] on (etcd|api|etcd\\+api)",
         1 => "gone n[01]/[abc]",
-        1 => "slices lost",
-        2 => "slices listed",
         2 => (1..12).prop_map(|tenths| format!("{} s", 30 * tenths)),
-        2 => (1..12).prop_map(|tenths| format!("{} s", 0.4 * f64::from(tenths))),
     ]
 }
 
 struct ModelPod {
     uid: String,
     services: String,
-    /// How it terminated, and when; `None` if it is reported to crash-loop.
-    terminated: Option<(String, Instant)>,
 }
 
 #[derive(Default)]
@@ -39,63 +31,29 @@ struct DeletionModel {
     ready: BTreeMap<String, Instant>,
     pods: BTreeMap<String, ModelPod>,
     sent: HashSet<String>,
-    /// True if the state may be outdated.
-    lost: bool,
 }
 
 impl DeletionModel {
     /// Follows an event, and returns the step of the story that it is.
-    fn follow(&mut self, event: &str, number: usize, now: Instant) -> String {
+    fn follow(&mut self, event: &str, number: usize) -> String {
         let words: Vec<_> = event.split(' ').collect();
         match *words {
             [name, state @ ("ready" | "unready")] => {
                 self.slices.insert(name.to_owned(), state == "ready");
             }
             [name, "removed"] => drop(self.slices.remove(name)),
-            ["crash", name, "on", services, ref ended @ ..] => {
-                let ended = ended.last();
+            ["crash", name, "on", services] => {
                 let pod = ModelPod {
                     uid: number.to_string(),
                     services: services.to_owned(),
-                    terminated: ended.map(|ended| ((*ended).to_owned(), now)),
                 };
                 self.pods.insert(name.to_owned(), pod);
-                return self.shown(name);
-            }
-            ["ended", name, ended] => {
-                if let Some(pod) = self.pods.get_mut(name) {
-                    let known = pod.terminated.take().filter(|(known, _)| known == ended);
-                    pod.terminated = Some(known.unwrap_or((ended.to_owned(), now)));
-                }
-                return self.shown(name);
+                return format!("crash {name}={number} alone on {services}");
             }
             ["gone", name] => drop(self.pods.remove(name)),
-            ["slices", "lost"] => self.lost = true,
-            ["slices", "listed"] => {
-                self.lost = false;
-                let endpoints = |(name, ready): (&String, &bool)| match ready {
-                    true => format!(" {name}=e"),
-                    false => format!(" {name}="),
-                };
-                let slices = self.slices.iter().map(endpoints);
-                return format!("slices{}", slices.collect::<String>());
-            }
             _ => {}
         }
         event.to_owned()
-    }
-
-    /// The pod of this name crash-loops, if there is one.
-    fn shown(&self, name: &str) -> String {
-        let Some(pod) = self.pods.get(name) else {
-            return "0 s".to_owned();
-        };
-        let ModelPod { uid, services, .. } = pod;
-        let ended = pod.terminated.iter();
-        let ended: String = ended
-            .map(|(ended, _)| format!(" terminated {ended}"))
-            .collect();
-        format!("crash {name}={uid} alone on {services}{ended}")
     }
 
     fn settle(&mut self, now: Instant) {
@@ -110,25 +68,16 @@ impl DeletionModel {
 
     /// UIDs of the pods to send now, which then count as sent.
     fn due(&mut self, now: Instant) -> Vec<String> {
-        let is_within = |since: Instant, seconds| now - since < Duration::from_secs_f64(seconds);
         let is_due = |(name, pod): &(&String, &ModelPod)| {
-            let crash_loops = pod
-                .terminated
-                .as_ref()
-                .is_none_or(|(_, since)| !is_within(*since, 4.0));
             let is_open = |service: &str| {
-                let ready = self
-                    .ready
-                    .get(&format!("{}/{service}", key(name).namespace));
-                ready.is_some_and(|since| is_within(*since, WATCH))
+                let service = format!("{}/{service}", key(name).namespace);
+                let since = self.ready.get(&service);
+                since.is_some_and(|since| now - *since < Duration::from_secs_f64(WATCH))
             };
-            crash_loops && !self.sent.contains(&pod.uid) && pod.services.split('+').any(is_open)
+            !self.sent.contains(&pod.uid) && pod.services.split('+').any(is_open)
         };
-        let pods = self.pods.iter().filter(|_| !self.lost);
-        let due: Vec<_> = pods
-            .filter(is_due)
-            .map(|(_, pod)| pod.uid.clone())
-            .collect();
+        let due = self.pods.iter().filter(is_due);
+        let due: Vec<_> = due.map(|(_, pod)| pod.uid.clone()).collect();
         self.sent.extend(due.iter().cloned());
         due
     }
@@ -143,8 +92,7 @@ proptest! {
         let mut seed = begin("leading");
         let mut model = DeletionModel::default();
         for (number, event) in events.iter().enumerate() {
-            let now = seed.now;
-            seed.then(&model.follow(event, number, now));
+            seed.then(&model.follow(event, number));
             model.settle(seed.now);
             let sent = seed.try_all(outcomes[number % outcomes.len()]);
             prop_assert_eq!(uids(sent), model.due(seed.now).join(" "));

@@ -248,10 +248,13 @@ pub fn key(text: &str) -> Key {
     }
 }
 
-/// `namespace/service-number=endpoint+endpoint`; none where there is no `=`.
+/// `namespace/service-number=endpoint+endpoint`, or `=unreadable`; none where there is no `=`.
 fn slice(text: &str) -> Option<(Key, Option<Slice>)> {
     let (name, endpoints) = text.split_once('=')?;
     let key = key(name);
+    if endpoints == "unreadable" {
+        return Some((key, None));
+    }
     let endpoints = endpoints.split('+').filter(|endpoint| !endpoint.is_empty());
     let slice = Slice {
         service: key.name.split('-').next()?.into(),

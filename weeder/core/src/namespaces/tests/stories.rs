@@ -18,6 +18,33 @@ a Service that flaps leaves nothing behind: leading; etcd ready; crash 1; tries 
 }
 
 #[test]
+fn service_turns_by_its_endpoints() {
+    tell(
+        "
+once each way: leading; etcd ready 1; windows etcd recovery; etcd ready 1+2; etcd ready 3; windows none; etcd unready; windows etcd not_ready; etcd unready; windows none
+over all its slices: leading; api-4 ready; windows api recovery; api-6 ready; api-4 unready; windows none; api-6 unready; windows api not_ready; api-4 ready; windows api recovery
+over no others: leading; etcd ready; api ready; windows etcd recovery, api recovery; etcd unready; windows etcd not_ready
+a slice vanishes with its endpoints: lead; slices etcd-1=e etcd-2=f; pods none; windows etcd start; etcd-1 removed; windows none; etcd-2 removed; windows etcd not_ready; etcd-2 removed; windows none
+",
+    );
+}
+
+#[test]
+fn only_other_endpoints_are_a_recovery() {
+    tell(
+        "
+they are the same: lead; slices etcd=e+f api=; pods none; windows etcd start; slices etcd=f+e; windows none
+cut differently: lead; slices etcd=e+f api=; pods none; windows etcd start; slices etcd-1=e etcd-2=f; windows none
+one is another: lead; slices etcd=e+f api=; pods none; windows etcd start; slices etcd=e+g; windows etcd renewed, etcd recovery
+one is gone: lead; slices etcd=e+f api=; pods none; windows etcd start; slices etcd=e; windows etcd renewed, etcd recovery
+of another Service: lead; slices etcd=e+f api=; pods none; windows etcd start; slices api=e+f; windows etcd not_ready, api recovery
+nothing is listed: lead; slices etcd=e+f api=; pods none; windows etcd start; slices none; windows etcd not_ready
+what cannot be read stays: lead; slices etcd=e api=f; pods none; windows api start, etcd start; slices etcd=unreadable; windows api not_ready; etcd unready; windows etcd not_ready
+",
+    );
+}
+
+#[test]
 fn unobserved_state_deletes_nothing() {
     tell(
         "
