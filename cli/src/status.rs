@@ -90,7 +90,7 @@ mod tests {
         let cells = cells(&shoot).concat();
         assert_eq!(
             cells,
-            "shoot--a--bprobed??paused or not: the namespaces could not be read; its probe is overdue, due for 1m 0s; Deployment/kcm: it could not be read"
+            "shoot--a--bprobed??paused or not: the namespaces could not be read; its probe is overdue, due 1m 0s ago; Deployment/kcm: it could not be read"
         );
     }
 }

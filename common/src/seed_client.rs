@@ -2,12 +2,11 @@
 
 mod connections;
 
-use std::ffi::OsString;
 use std::io::{IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::config::{ExecInteractiveMode, Kubeconfig};
 use kube::{Client, Config};
 use tower::service_fn;
@@ -26,13 +25,9 @@ pub async fn connect(
     choice: KubeconfigChoice,
     counter: &RequestCounter,
 ) -> Result<Client> {
-    let find = move || {
-        let pod = || Config::incluster().ok();
-        let seed = choice.find(|name| std::env::var_os(name), pod)?;
-        Ok(seed.or_proxy_of_environment()?)
-    };
-    let connections = Connections::open(Box::new(find), dialer, counter.clone());
-    let connections = Arc::new(connections.await?);
+    let find = move || Ok(choice.find()?.or_proxy_of_environment()?);
+    let connections = Connections::open(Arc::new(find), dialer, counter.clone()).await?;
+    let connections = Arc::new(connections);
     let send = service_fn(move |request| Arc::clone(&connections).send(request));
     // Every request names its namespace.
     Ok(Client::new(send, "default"))
@@ -56,69 +51,35 @@ impl KubeconfigChoice {
         }
     }
 
-    /// The first that there is, given the environment's variables and a pod's service account.
-    fn find(
-        &self,
-        variable: impl Fn(&str) -> Option<OsString>,
-        pod: impl FnOnce() -> Option<Config>,
-    ) -> Result<Server> {
-        if let Some(path) = &self.path {
-            return self.read(std::slice::from_ref(path));
-        }
-        let listed = variable("KUBECONFIG").filter(|paths| !paths.is_empty());
-        if let Some(paths) = &listed {
-            // As for client-go, a file that does not exist is none.
-            let paths: Vec<_> = std::env::split_paths(paths)
-                .filter(|path| path.exists())
-                .collect();
-            if !paths.is_empty() {
-                return self.read(&paths);
-            }
-        }
-        if self.context.is_none()
-            && let Some(config) = pod()
-        {
-            let proxy = None;
-            return Ok(Server { config, proxy });
-        }
-        ensure!(
-            listed.is_none(),
-            "KUBECONFIG names no kubeconfig that exists"
-        );
-        let home = variable("HOME").map(|home| Path::new(&home).join(".kube/config"));
-        if let Some(path) = home.filter(|path| path.exists()) {
-            return self.read(&[path]);
-        }
-        match &self.context {
-            Some(name) => bail!(
-                "there is no context {name:?}: no --kubeconfig, no KUBECONFIG, no $HOME/.kube/config"
+    fn find(&self) -> Result<Server> {
+        let (name, read) = match &self.path {
+            Some(path) => (
+                format!("kubeconfig {}", path.display()),
+                Kubeconfig::read_from(path),
             ),
-            None => {
-                bail!("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")
-            }
+            None => match Kubeconfig::from_env().transpose() {
+                Some(read) => ("kubeconfig of $KUBECONFIG".to_owned(), read),
+                None => {
+                    if self.context.is_none()
+                        && let Ok(config) = Config::incluster()
+                    {
+                        let proxy = None;
+                        return Ok(Server { config, proxy });
+                    }
+                    let name = "no --kubeconfig, no KUBECONFIG, not in a cluster";
+                    (name.to_owned(), Kubeconfig::read())
+                }
+            },
+        };
+        let read = read.map_err(Unusable::from);
+        let mut kubeconfig = read.with_context(|| name.clone())?;
+        if let Some(context) = &self.context {
+            let mut contexts = kubeconfig.contexts.iter();
+            let exists = contexts.any(|named| named.name == *context);
+            ensure!(exists, "there is no context {context:?} in {name}");
+            kubeconfig.current_context = Some(context.clone());
         }
-    }
-
-    /// Reads files, the first of which that sets a value wins.
-    fn read(&self, paths: &[PathBuf]) -> Result<Server> {
-        let mut kubeconfig = Kubeconfig::default();
-        for path in paths {
-            let merged = Kubeconfig::read_from(path).and_then(|next| kubeconfig.merge(next));
-            kubeconfig = merged
-                .map_err(Unusable::from)
-                .with_context(|| format!("kubeconfig {}", path.display()))?;
-        }
-        let paths = paths.iter().map(|path| path.display().to_string());
-        let files = || format!("kubeconfig {}", paths.collect::<Vec<_>>().join(", "));
-        if let Some(name) = &self.context {
-            let exists = kubeconfig
-                .contexts
-                .iter()
-                .any(|context| context.name == *name);
-            ensure!(exists, "there is no context {name:?} in {}", files());
-            kubeconfig.current_context = Some(name.clone());
-        }
-        let mut seed = Server::of(kubeconfig, &["https", "http"]).with_context(files)?;
+        let mut seed = Server::of(kubeconfig).context(name)?;
         tell_plugin(&mut seed.config, stdin().is_terminal())?;
         Ok(seed)
     }

@@ -22,9 +22,9 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Builder};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-pub use self::dialer::{Dialer, Wire};
-pub use self::route::{Connector, RequestSender, Route};
-pub use self::server::{Server, current};
+pub use self::dialer::{Dialer, NameError};
+pub use self::route::{RequestSender, Route};
+pub use self::server::Server;
 pub use self::unusable::Unusable;
 
 /// The longest that connecting to a shoot may take once its name is resolved, TLS included. Each

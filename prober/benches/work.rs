@@ -12,7 +12,7 @@ use api_server::protobuf;
 use api_server::protobuf::wire::{envelope, message, push, text};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use prober::shoot_client::wire::{ItemList, ListReader};
+use prober::shoot_client::wire::{ItemList, read_pieces};
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::{Grace, LeaseList};
 use prober_core::moment::{Moment, RequestTimes};
@@ -132,9 +132,5 @@ impl SteadyShoot {
 
 /// Decodes a page, in the pieces that a connection gives.
 pub fn decode<L: ItemList>(body: &[u8]) -> L {
-    let mut reader = ListReader::new(L::default());
-    for piece in body.chunks(CHUNK) {
-        reader.feed(piece).expect("a part of a page");
-    }
-    reader.finish().expect("a page").items
+    read_pieces(body.chunks(CHUNK)).expect("a page").items
 }

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use self::dns::Resolver;
+use crate::observability::metrics::count;
 use crate::shared::Shared;
 
 /// Wait after the first check that failed, and after the first that names another seed.
@@ -228,7 +229,7 @@ pub(crate) async fn follow(shared: Shared, resolver: Arc<Resolver>, namespace: S
             Ok(_) => "elsewhere",
             Err(why) => why.into_str(),
         };
-        shared.metrics.owner_checks.inc([result]);
+        count(&shared.metrics.owner_checks, [("result", result)]);
         let now = clock.now();
         let wait = owner.answered((name, ours), answer, &resolver.check, [sent, now]);
         owner.due = now + span(wait.mul_f64(1.0 - JITTER * fastrand::f64()));

@@ -10,7 +10,6 @@
 mod connection;
 pub mod error;
 pub mod kubeconfig;
-mod names;
 mod probe;
 pub mod resources;
 pub mod wire;
@@ -24,15 +23,15 @@ use common::transport::CONNECT_TIMEOUT;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use prober_core::lease::LeaseList;
-use prober_core::moment::RequestTimes;
+use prober_core::moment::{Moment, RequestTimes};
 use prober_core::verdict::NodeRecord;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::connection::{ApiConnection, ApiResponse, LastAnswer};
-use self::error::{Cause, ProbeError, ProbeStep};
-use self::kubeconfig::{KubeconfigError, shoot_server};
+use self::connection::ApiConnection;
+use self::error::{Cause, ProbeError};
+use self::kubeconfig::shoot_server;
 use self::resources::Resources;
-use self::wire::{ItemList, ListReader, NodeList, Page};
+use self::wire::{ItemList, NodeList, Page};
 use crate::clock::Clock;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get
@@ -44,10 +43,6 @@ const CONNECTION_LIFE: Duration = Duration::from_secs(600);
 const HEDGE: Duration = Duration::from_millis(500);
 /// No honest list has more pages: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
-/// No honest answer is larger: 200 nodes (one page) come to 2 to 3.5 MB, 5,000 leases to 2.5 MB.
-const MAX_ANSWER: usize = 8 << 20;
-/// The pages of a list of nodes together: 5,000 come to 10 kB each, and may be five times as large.
-const MAX_NODES: usize = 256 << 20;
 
 /// Kept part of the Secret with a kubeconfig. Has no `Debug`: it holds credentials.
 #[derive(PartialEq, Eq)]
@@ -75,14 +70,10 @@ impl Budget {
         CONNECT_TIMEOUT.min(self.probe_timeout / 4)
     }
 
-    /// Time after which a request is sent on another connection as well; `None` if this one is new.
-    fn hedge(self, connection: &ApiConnection) -> Option<Duration> {
-        match connection.answered {
-            LastAnswer::Never => None,
-            LastAnswer::InEarlierProbe => Some(HEDGE.min(self.probe_timeout / 4)),
-            // A page of nodes may take longer than HEDGE, as long as no connection may.
-            LastAnswer::InThisProbe => Some(self.connect()),
-        }
+    /// Time after which a request is sent on another connection as well, if this one has answered
+    /// in an earlier probe.
+    fn hedge(self) -> Duration {
+        HEDGE.min(self.probe_timeout / 4)
     }
 }
 
@@ -92,39 +83,8 @@ pub struct Listing<T> {
     pub items: T,
 }
 
-/// A list, and how it is requested.
-struct ListRequest {
-    stage: ProbeStep,
-    /// With the query.
-    path: &'static str,
-    /// The most bytes of all pages together.
-    limit: usize,
-}
-
-/// In one page unless the API server wants it otherwise.
-const LEASES: ListRequest = ListRequest {
-    stage: ProbeStep::Leases,
-    path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
-    limit: MAX_ANSWER,
-};
-/// In pages that stay within [`MAX_ANSWER`] if a node has 40 kB: kubectl's 500 nodes would not.
-const NODES: ListRequest = ListRequest {
-    stage: ProbeStep::Nodes,
-    path: "/api/v1/nodes?limit=200",
-    limit: MAX_NODES,
-};
-
-#[derive(Clone, Copy)]
-struct GetRequest<'a> {
-    /// With the query.
-    path: &'a str,
-    /// The most bytes of the answer.
-    limit: usize,
-    budget: Budget,
-}
-
-/// A connection and the answer to a request on it.
-type ConnectionAttempt<L> = (Box<ApiConnection>, Result<ApiResponse<L>, Cause>);
+/// A connection and the answer to a request on it: the time of the request and the page.
+type ConnectionAttempt<L> = (Box<ApiConnection>, Result<(Moment, Page<L>), Cause>);
 
 pub struct ShootClient {
     clock: Clock,
@@ -159,97 +119,73 @@ impl ShootClient {
         secret: &Arc<KubeconfigSecret>,
         budget: Budget,
     ) -> Result<Listing<LeaseList>, ProbeError> {
-        self.renew_connection(secret);
-        self.list(&LEASES, budget).await
-    }
-
-    pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let Listing { times, items } = self.list::<NodeList>(&NODES, budget).await?;
-        Ok(Listing {
-            times,
-            items: items.nodes,
-        })
-    }
-
-    /// Applies a changed Secret, retires a connection that has reached its age, and doubts what was
-    /// answered in earlier probes.
-    fn renew_connection(&mut self, secret: &Arc<KubeconfigSecret>) {
         if self.secret.as_ref() != Some(secret) {
             (self.secret, self.connection) = (Some(Arc::clone(secret)), None);
         }
         self.connection
             .take_if(|connection| connection.created.elapsed() >= CONNECTION_LIFE);
         if let Some(connection) = &mut self.connection {
-            connection.answered = LastAnswer::InEarlierProbe;
+            connection.hedge = Some(budget.hedge());
         }
+        self.list(budget).await
     }
 
-    fn failed(&mut self, stage: ProbeStep, cause: Cause) -> ProbeError {
-        if cause.may_be_stale_connection() {
-            self.connection = None;
-        }
-        ProbeError { stage, cause }
+    pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
+        let Listing { times, items } = self.list::<NodeList>(budget).await?;
+        Ok(Listing {
+            times,
+            items: items.nodes,
+        })
     }
 
     /// Lists all pages of one snapshot; begins again once when the snapshot is gone in between.
-    async fn list<L: ItemList>(
-        &mut self,
-        list: &ListRequest,
-        budget: Budget,
-    ) -> Result<Listing<L>, ProbeError> {
-        let listed = match self.pages(list, budget).await {
-            Err(Cause::Gone) => self.pages(list, budget).await,
+    async fn list<L: ItemList>(&mut self, budget: Budget) -> Result<Listing<L>, ProbeError> {
+        let listed = match self.pages(budget).await {
+            Err(Cause::Gone) => self.pages(budget).await,
             listed => listed,
         };
-        listed.map_err(|cause| self.failed(list.stage, cause))
+        let stage = L::STEP;
+        listed.map_err(|cause| ProbeError { stage, cause })
     }
 
-    async fn pages<L: ItemList>(
-        &mut self,
-        list: &ListRequest,
-        budget: Budget,
-    ) -> Result<Listing<L>, Cause> {
-        let mut path = Cow::Borrowed(list.path);
-        let mut left = list.limit;
+    async fn pages<L: ItemList>(&mut self, budget: Budget) -> Result<Listing<L>, Cause> {
+        let mut path = Cow::Borrowed(L::PATH);
         let mut first_sent = None;
         let mut items = L::default();
         for _ in 0..MAX_PAGES {
-            let request = GetRequest {
-                path: &path,
-                limit: left.min(MAX_ANSWER),
-                budget,
-            };
-            let reader = || ListReader::new(items.clone());
-            let answer = self.request(request, &reader).await?;
-            let sent = *first_sent.get_or_insert(answer.sent);
-            left -= answer.length;
+            let (sent, page) = self.request(&path, &items, budget).await?;
+            let first_sent = *first_sent.get_or_insert(sent);
             let next;
-            Page { items, next } = answer.page;
+            Page { items, next } = page;
             let Some(token) = next else {
-                let times = self.clock.request_times(sent);
+                let times = self.clock.request_times(first_sent);
                 return Ok(Listing { times, items });
             };
             let token: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();
-            let separator = if list.path.contains('?') { '&' } else { '?' };
-            path = format!("{}{separator}continue={token}", list.path).into();
+            let separator = if L::PATH.contains('?') { '&' } else { '?' };
+            path = format!("{}{separator}continue={token}", L::PATH).into();
         }
-        Err(Cause::TooManyPages(MAX_PAGES))
+        Err(Cause::TooLarge)
     }
 
-    /// One request; on a kept connection up to two. The connection that has answered is kept.
+    /// One request, for the page behind these items; on a kept connection up to two. The connection
+    /// that has answered is kept.
     async fn request<L: ItemList>(
         &mut self,
-        request: GetRequest<'_>,
-        reader: &impl Fn() -> ListReader<L>,
-    ) -> Result<ApiResponse<L>, Cause> {
+        path: &str,
+        items: &L,
+        budget: Budget,
+    ) -> Result<(Moment, Page<L>), Cause> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.connect(request.budget)?,
+            None => self.connect(budget)?,
         };
-        let hedged = self.hedged(connection, request, reader);
-        let hedged = timeout_at(request.budget.deadline, hedged);
-        let (connection, answer) = hedged.await.map_err(|_| Cause::Timeout)??;
-        self.connection = Some(connection);
+        let hedged = self.hedged(connection, path, items, budget);
+        let hedged = timeout_at(budget.deadline, hedged);
+        let done = hedged.await.map_err(|_| Cause::Timeout)??;
+        let is_stale = may_be_stale(&done);
+        let (connection, answer) = done;
+        self.connection = (!is_stale).then_some(connection);
         answer
     }
 
@@ -258,12 +194,12 @@ impl ShootClient {
     async fn hedged<L: ItemList>(
         &self,
         connection: Box<ApiConnection>,
-        request: GetRequest<'_>,
-        reader: &impl Fn() -> ListReader<L>,
+        path: &str,
+        items: &L,
+        budget: Budget,
     ) -> Result<ConnectionAttempt<L>, Cause> {
-        let budget = request.budget;
-        let hedge = budget.hedge(&connection);
-        let mut first = pin!(attempt(connection, request, Box::new(reader())));
+        let hedge = connection.hedge;
+        let mut first = pin!(attempt(connection, path, items));
         let Some(hedge) = hedge else {
             return Ok(first.await);
         };
@@ -272,7 +208,7 @@ impl ShootClient {
             early => early.is_ok(),
         };
         // Boxed, since it hardly ever happens: the probes of all shoots would have room for it.
-        let second = attempt(self.connect(budget)?, request, Box::new(reader())).boxed();
+        let second = attempt(self.connect(budget)?, path, items).boxed();
         if first_failed {
             return Ok(second.await);
         }
@@ -293,21 +229,19 @@ impl ShootClient {
 
     fn connect(&self, budget: Budget) -> Result<Box<ApiConnection>, Cause> {
         let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
-        let kubeconfig = secret.kubeconfig.as_deref();
-        let server = shoot_server(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
-        let route = server.route().map_err(KubeconfigError::from)?;
+        let server = shoot_server(secret.kubeconfig.as_deref().unwrap_or_default())?;
         let dialer = &self.resources.dialer;
-        let connection = ApiConnection::new(&route, budget.connect(), self.clock, dialer);
+        let connection = ApiConnection::new(&server.route()?, budget.connect(), self.clock, dialer);
         Ok(Box::new(connection))
     }
 }
 
 async fn attempt<L: ItemList>(
     mut connection: Box<ApiConnection>,
-    request: GetRequest<'_>,
-    reader: Box<ListReader<L>>,
+    path: &str,
+    items: &L,
 ) -> ConnectionAttempt<L> {
-    let answer = connection.get(request.path, request.limit, reader).await;
+    let answer = connection.get(path, items.clone()).await;
     (connection, answer)
 }
 

@@ -216,8 +216,8 @@ impl Task {
                 match answer {
                     Ok(answer) => Input::Probed(answer),
                     Err(error) => {
-                        self.feed(Input::Failed(error.failure()));
-                        return self.reporter.probe_failed(&self.context, &error);
+                        self.reporter.probe_failed(&self.context, &error);
+                        Input::Failed(error.failure())
                     }
                 }
             }
@@ -240,7 +240,6 @@ impl Task {
             up: self.permits.up.is_some(),
             down: self.permits.down.is_some(),
         };
-        self.reporter.observe(&env);
         let now = shared.clock.now();
         for action in self.context.shoot.input(input, &env, now) {
             match action {
@@ -257,7 +256,7 @@ impl Task {
             }
         }
         self.permits = ByDirection::default();
-        self.reporter.updated(&self.context);
+        self.reporter.updated(&self.context, &env);
         self.rehearse(&env, now);
     }
 

@@ -1,4 +1,4 @@
-//! The connections to the seed, all of them replaced once a request had to be given up.
+//! The connections to the seed, all of them replaced once one of them has not led to an answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper_timeout::TimeoutConnector;
 use kube::client::Body;
 use kube::core::Status;
-use kube::core::response::StatusDetails;
+use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
@@ -37,15 +37,15 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// another reason: a write is cancelled, the process ends. Who drops a later one for such a
 /// reason costs a handshake, no more; an answer takes milliseconds.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
+/// The shortest life of a client that cannot reach the seed.
+const RENEW_PAUSE: Duration = Duration::from_secs(1);
 /// A watch must begin within this time: an API server answers at once that it watches, whatever
 /// there is to show.
 const WATCH_START: Duration = Duration::from_secs(30);
-/// The shortest life of a client that cannot reach the seed.
-const RENEW_PAUSE: Duration = Duration::from_secs(1);
 
 type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 /// Finds out where the seed is, and who this process is there.
-pub(super) type FindSeed = Box<dyn Fn() -> anyhow::Result<Server> + Send + Sync>;
+pub(super) type FindSeed = dyn Fn() -> anyhow::Result<Server> + Send + Sync;
 
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a
 /// connection that the network has forgotten, and what has forgotten one, a gateway or a load
@@ -56,11 +56,11 @@ pub(super) type FindSeed = Box<dyn Fn() -> anyhow::Result<Server> + Send + Sync>
 /// request that was given up ends its own, and the pool would go on with the next one that is dead
 /// as well.
 ///
-/// After an error that is no server's answer, and after credentials that were not accepted, the
-/// whole client is a new one: the seed's address, its authority and the credentials may have been
-/// rotated.
+/// After an error that is no server's answer, and after credentials that were not accepted, it is
+/// the same: the seed's address, its authority and the credentials may have been rotated, and are
+/// read again.
 pub(super) struct Connections {
-    find: FindSeed,
+    find: Arc<FindSeed>,
     dialer: Dialer,
     counter: RequestCounter,
     current: Mutex<Arc<CurrentClient>>,
@@ -70,21 +70,16 @@ struct CurrentClient {
     route: Arc<Route>,
     sender: RequestSender<Body>,
     since: Instant,
-    /// Set when a request of this very client was given up.
-    given_up: AtomicBool,
-    /// Set when one on this route had no answer, or its credentials were not accepted.
-    failed: Arc<AtomicBool>,
+    /// Set when a request of this very client was given up, had no answer, or its credentials were
+    /// not accepted.
+    is_stale: AtomicBool,
 }
 
 impl CurrentClient {
+    /// A client with connections of its own. Leaves out kube's log line for each failed request:
+    /// whoever asked says what failed. Leaves out its repetitions, too: the caller decides when to
+    /// retry, since a watch, a write and an election differ in it.
     fn new(route: Arc<Route>, dialer: &Dialer) -> Arc<Self> {
-        Self::on(route, Arc::default(), dialer)
-    }
-
-    /// A client with connections of its own, on a route that may be known to fail. Leaves out kube's
-    /// log line for each failed request: whoever asked says what failed. Leaves out its repetitions,
-    /// too: the caller decides when to retry, since a watch, a write and an election differ in it.
-    fn on(route: Arc<Route>, failed: Arc<AtomicBool>, dialer: &Dialer) -> Arc<Self> {
         let mut connector = TimeoutConnector::new(route.connector(dialer, CONNECT_TIMEOUT));
         connector.set_read_timeout(Some(READ_TIMEOUT));
         connector.set_write_timeout(Some(READ_TIMEOUT));
@@ -93,26 +88,16 @@ impl CurrentClient {
             sender: route.sender(http_client().build(connector)),
             route,
             since: Instant::now(),
-            given_up: AtomicBool::new(false),
-            failed,
+            is_stale: AtomicBool::new(false),
         })
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, NoAnswer> {
+    async fn send(&self, request: Request<Body>) -> anyhow::Result<Response<Incoming>> {
         let answer = self.sender.clone().oneshot(request).await;
-        answer.map_err(|source| {
-            let address = self.route.host.clone();
-            NoAnswer { address, source }
-        })
+        let answer = answer.map_err(anyhow::Error::from_boxed);
+        // hyper's own words, such as "client error (Connect)", do not say where.
+        answer.with_context(|| format!("no answer from {}", self.route.host))
     }
-}
-
-/// A request that failed. hyper's own words, such as "client error (Connect)", do not say where.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer from {address}")]
-struct NoAnswer {
-    address: String,
-    source: BoxError,
 }
 
 /// A request on its way. When it is over, it is counted: answered, failed, or given up by whoever
@@ -122,33 +107,23 @@ struct PendingRequest {
     counter: RequestCounter,
     since: Instant,
     method: Method,
-    /// True if there was an answer or an error.
-    ended: bool,
-    status: Option<StatusCode>,
-}
-
-impl PendingRequest {
-    fn end<B, E>(mut self, answer: &Result<Response<B>, E>) {
-        self.ended = true;
-        self.status = answer.as_ref().ok().map(Response::status);
-        let failed = matches!(self.status, None | Some(StatusCode::UNAUTHORIZED));
-        if failed && self.client.since.elapsed() >= RENEW_PAUSE {
-            self.client.failed.store(true, Ordering::Relaxed);
-        }
-    }
+    /// `None` until it ended by itself, by an answer or an error.
+    end: Option<Result<StatusCode, ()>>,
 }
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
-        let host = &self.client.route.host;
-        self.counter.count(host, &self.method, self.status);
-        let given_up = !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER;
-        if given_up {
-            self.client.given_up.store(true, Ordering::Relaxed);
-        }
-        if self.ended || given_up {
-            self.counter.ended(self.status);
-        }
+        let client = &self.client;
+        let status = self.end.and_then(Result::ok);
+        self.counter.count(&client.route.host, &self.method, status);
+        let is_stale = match self.end {
+            None if self.since.elapsed() < GIVEN_UP_AFTER => return,
+            None => true,
+            Some(Err(()) | Ok(StatusCode::UNAUTHORIZED)) => client.since.elapsed() >= RENEW_PAUSE,
+            Some(Ok(_)) => false,
+        };
+        self.counter.ended(status);
+        client.is_stale.fetch_or(is_stale, Ordering::Relaxed);
     }
 }
 
@@ -160,42 +135,29 @@ fn begins_a_watch(request: &Request<Body>) -> bool {
 /// The answer, or the error that it is if it says after how long to ask again: as client-go reads
 /// it also where the body is no Status, as from API priority and fairness, which kube would lose.
 async fn with_retry_after(answer: Response<Incoming>) -> Result<Response<ResponseBody>, BoxError> {
-    let code = answer.status();
-    let seconds = answer
-        .headers()
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let Some(seconds) =
-        seconds.filter(|_| code == StatusCode::TOO_MANY_REQUESTS || code.is_server_error())
-    else {
+    let seconds = answer.headers().get(RETRY_AFTER).cloned();
+    let seconds = seconds.filter(|_| answer.status() == StatusCode::TOO_MANY_REQUESTS);
+    let Some(seconds) = seconds else {
         return Ok(answer.map(|body| ResponseBody::new(body.map_err(Into::into))));
     };
     let body = answer.into_body().collect().await?.to_bytes();
-    let mut status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+    let status = serde_json::from_slice(&body).unwrap_or_else(|_| {
         let message = String::from_utf8_lossy(&body);
-        Status::failure(message.trim(), code.as_str()).with_code(code.as_u16())
+        let seconds: Option<u32> = seconds.to_str().ok().and_then(|text| text.parse().ok());
+        let mut status = Status::failure(message.trim(), "TooManyRequests").with_code(429);
+        status.details = serde_json::from_value(json!({ "retryAfterSeconds": seconds })).ok();
+        status
     });
-    let mut details = status.details.unwrap_or_else(|| StatusDetails {
-        name: String::new(),
-        group: String::new(),
-        kind: String::new(),
-        uid: String::new(),
-        causes: Vec::new(),
-        retry_after_seconds: 0,
-    });
-    details.retry_after_seconds = seconds;
-    status.details = Some(details);
     Err(kube::Error::Api(Box::new(status)).into())
 }
 
 impl Connections {
     pub(super) async fn open(
-        find: FindSeed,
+        find: Arc<FindSeed>,
         dialer: Dialer,
         counter: RequestCounter,
     ) -> anyhow::Result<Self> {
-        let route = route(find()?).await?;
-        let client = CurrentClient::new(Arc::new(route), &dialer);
+        let client = CurrentClient::new(route(&find).await?, &dialer);
         Ok(Self {
             find,
             dialer,
@@ -209,13 +171,12 @@ impl Connections {
         request: Request<Body>,
     ) -> Result<Response<ResponseBody>, BoxError> {
         let client = self.current_client().await;
-        let pending = PendingRequest {
+        let mut pending = PendingRequest {
             client: Arc::clone(&client),
             counter: self.counter.clone(),
             since: Instant::now(),
             method: request.method().clone(),
-            ended: false,
-            status: None,
+            end: None,
         };
         let is_watch = begins_a_watch(&request);
         let send = client.send(request);
@@ -224,15 +185,15 @@ impl Connections {
         } else {
             send.await
         };
-        pending.end(&answer);
+        pending.end = Some(answer.as_ref().map(Response::status).map_err(|_| ()));
+        drop(pending);
         with_retry_after(answer?).await
     }
 
     async fn current_client(&self) -> Arc<CurrentClient> {
         let mut current = self.current.lock().await;
-        if current.failed.load(Ordering::Relaxed) {
-            let found = async { route((self.find)()?).await };
-            let route = found.await.map(Arc::new).unwrap_or_else(|error| {
+        if current.is_stale.load(Ordering::Relaxed) {
+            let route = route(&self.find).await.unwrap_or_else(|error| {
                 tracing::warn!(
                     error = with_causes(&*error),
                     "how to get to the seed cannot be read again, what was known of it stays in use"
@@ -240,22 +201,15 @@ impl Connections {
                 Arc::clone(&current.route)
             });
             *current = CurrentClient::new(route, &self.dialer);
-        } else if current.given_up.load(Ordering::Relaxed) {
-            let failed = Arc::clone(&current.failed);
-            *current = CurrentClient::on(Arc::clone(&current.route), failed, &self.dialer);
         }
         Arc::clone(&current)
     }
 }
 
-/// The way to a server. A program that prints the credentials runs beside everything else; kube
-/// panics at a token of it that no header can carry.
-async fn route(seed: Server) -> anyhow::Result<Route> {
-    let user = &seed.config.auth_info;
-    if user.exec.is_none() && user.auth_provider.is_none() {
-        return Ok(seed.route()?);
-    }
-    let prepared = spawn_blocking(|| seed.route()).await;
-    let refused = "the kubeconfig names or prints a token that no HTTP header can carry";
-    Ok(prepared.context(refused)??)
+/// The way to the seed. Files and a program that prints the credentials are read beside everything
+/// else; kube panics at a token of it that no header can carry.
+async fn route(find: &Arc<FindSeed>) -> anyhow::Result<Arc<Route>> {
+    let find = Arc::clone(find);
+    let found = spawn_blocking(move || anyhow::Ok(find()?.route()?)).await;
+    found.context("the kubeconfig names or prints a token that no HTTP header can carry")?
 }

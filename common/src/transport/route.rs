@@ -1,12 +1,9 @@
 //! The way to one API server: what its connections are made of, and what each request carries.
 
-use std::future::ready;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, TryFutureExt};
 use http::uri::Authority;
 use http::{Request, Response, Uri};
 use hyper::body::{Body, Incoming};
@@ -18,7 +15,6 @@ use hyper_util::rt::TokioIo;
 use kube::Config;
 use kube::client::middleware::{AuthLayer, BaseUriLayer, ExtraHeadersLayer};
 use kube::client::{AuthError, ConfigExt};
-use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use tokio::time::timeout;
@@ -33,7 +29,7 @@ use super::server::Server;
 use super::unusable::Unusable;
 
 /// Connects to a server. Each new connection resolves its name again.
-pub type Connector = BoxCloneSyncService<Uri, TokioIo<Wire>, BoxError>;
+pub(super) type Connector = BoxCloneSyncService<Uri, TokioIo<Wire>, BoxError>;
 /// Sends requests to the paths of one API server. No redirect is followed.
 pub type RequestSender<B> = BoxCloneSyncService<Request<B>, Response<Incoming>, BoxError>;
 
@@ -41,16 +37,12 @@ pub type RequestSender<B> = BoxCloneSyncService<Request<B>, Response<Incoming>, 
 pub struct Route {
     /// The address of the server, without the user and the password that its URL may carry.
     pub host: String,
-    path: Arc<ConnectionPath>,
-    server: BaseUriLayer,
-    credentials: Either<AuthLayer, Identity>,
-    impersonation: ExtraHeadersLayer,
-}
-
-struct ConnectionPath {
     proxy: Option<Intercept>,
     /// `None` for plain HTTP.
     tls: Option<(TlsConnector, ServerName<'static>)>,
+    server: BaseUriLayer,
+    credentials: Either<AuthLayer, Identity>,
+    impersonation: ExtraHeadersLayer,
 }
 
 impl Server {
@@ -59,7 +51,7 @@ impl Server {
     ///
     /// # Errors
     /// If a credential, a certificate or a key cannot be had or used.
-    pub fn route(self) -> Result<Route, Unusable> {
+    pub fn route(self) -> Result<Arc<Route>, Unusable> {
         let Self { mut config, proxy } = self;
         let credentials = config.auth_layer()?;
         if credentials.is_some() {
@@ -68,16 +60,14 @@ impl Server {
         }
         let authority = config.cluster_url.authority().map_or("", Authority::as_str);
         let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-        Ok(Route {
+        Ok(Arc::new(Route {
             host: host.to_owned(),
+            proxy,
+            tls: tls(&config)?,
             server: config.base_uri_layer(),
             credentials: option_layer(credentials),
             impersonation: config.extra_headers_layer()?,
-            path: Arc::new(ConnectionPath {
-                proxy,
-                tls: tls(&config)?,
-            }),
-        })
+        }))
     }
 }
 
@@ -86,22 +76,24 @@ fn tls(config: &Config) -> Result<Option<(TlsConnector, ServerName<'static>)>, U
     if config.cluster_url.scheme_str() != Some("https") {
         return Ok(None);
     }
-    let mut tls: ClientConfig = config.rustls_client_config()?;
+    let mut tls = config.rustls_client_config()?;
     // Connections are kept; what could be resumed would only be kept in memory.
     tls.resumption = Resumption::disabled();
     let name = config.tls_server_name.as_deref();
     let name = name.unwrap_or_else(|| bare_host(&config.cluster_url));
-    let name = ServerName::try_from(name.to_owned()).map_err(|_| Unusable::server_name())?;
+    let name = ServerName::try_from(name.to_owned()).map_err(|_| {
+        Unusable::new("cluster.tls-server-name is neither a DNS name nor an IP address")
+    })?;
     Ok(Some((TlsConnector::from(Arc::new(tls)), name)))
 }
 
 impl Route {
     /// Connections that are made within `limit` from the moment on at which an address is known,
     /// TLS included.
-    pub fn connector(&self, dialer: &Dialer, limit: Duration) -> Connector {
-        let (path, dialer) = (Arc::clone(&self.path), dialer.clone());
+    pub fn connector(self: &Arc<Self>, dialer: &Dialer, limit: Duration) -> Connector {
+        let (route, dialer) = (Arc::clone(self), dialer.clone());
         Connector::new(service_fn(move |server| {
-            Arc::clone(&path).connect(dialer.clone(), server, limit)
+            Arc::clone(&route).connect(dialer.clone(), server, limit)
         }))
     }
 
@@ -120,61 +112,42 @@ impl Route {
             .service(client);
         RequestSender::new(sender)
     }
-}
 
-/// kube's errors of an exec plugin quote what it printed.
-fn without_output(error: BoxError) -> BoxError {
-    match error.downcast::<AuthError>() {
-        Ok(error) => Unusable::from(&*error).into(),
-        Err(error) => error,
-    }
-}
-
-impl ConnectionPath {
     async fn connect(
         self: Arc<Self>,
         dialer: Dialer,
         server: Uri,
         limit: Duration,
     ) -> Result<TokioIo<Wire>, BoxError> {
-        let first = match &self.proxy {
-            Some(proxy) => proxy.uri().clone(),
-            None => server.clone(),
-        };
-        let dialing = dialer.dial(first, limit).await?;
+        let first = self.proxy.as_ref().map_or(&server, Intercept::uri);
+        let addresses = dialer.resolve(first).await?;
+        let dial = service_fn(move |url| dialer.clone().dial(url, addresses.clone(), limit));
         let connected = timeout(limit, async {
-            let wire = self.through_proxy(dialing.await?, server).await?;
-            self.secured(wire).await
+            let wire = match &self.proxy {
+                None => dial.oneshot(server).await?,
+                Some(proxy) => {
+                    let mut tunnel = Tunnel::new(proxy.uri().clone(), dial);
+                    if let Some(credentials) = proxy.basic_auth() {
+                        tunnel = tunnel.with_auth(credentials.clone());
+                    }
+                    tunnel.oneshot(server).await?
+                }
+            };
+            let Some((tls, name)) = &self.tls else {
+                return Ok(wire);
+            };
+            let secured = tls.connect(name.clone(), wire.into_inner()).await?;
+            Ok(TokioIo::new(Box::new(secured) as Wire))
         });
         connected.await.map_err(io::Error::from)?
     }
+}
 
-    fn through_proxy(
-        &self,
-        wire: TokioIo<Wire>,
-        server: Uri,
-    ) -> BoxFuture<'static, Result<TokioIo<Wire>, BoxError>> {
-        let Some(proxy) = &self.proxy else {
-            return ready(Ok(wire)).boxed();
-        };
-        let mut wire = Some(wire);
-        let dialed = service_fn(move |_: Uri| {
-            let wire = wire.take().ok_or(io::ErrorKind::NotConnected);
-            ready(wire.map_err(io::Error::from))
-        });
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), dialed);
-        if let Some(credentials) = proxy.basic_auth() {
-            tunnel = tunnel.with_auth(credentials.clone());
-        }
-        tunnel.oneshot(server).map_err(BoxError::from).boxed()
-    }
-
-    async fn secured(&self, wire: TokioIo<Wire>) -> Result<TokioIo<Wire>, BoxError> {
-        let Some((tls, name)) = &self.tls else {
-            return Ok(wire);
-        };
-        let secured = tls.connect(name.clone(), wire.into_inner()).await?;
-        Ok(TokioIo::new(Box::new(secured)))
+/// kube's errors of an exec plugin quote what it printed.
+fn without_output(error: BoxError) -> BoxError {
+    match error.downcast::<AuthError>() {
+        Ok(error) => Unusable::from(*error).into(),
+        Err(error) => error,
     }
 }
 

@@ -1,14 +1,15 @@
 //! An API server and who this process is there, as kube reads it from a kubeconfig.
 
+use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use kube::Config;
-use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use kube::config::{AuthInfo, Kubeconfig};
 use secrecy::ExposeSecret;
 
 use super::unusable::Unusable;
 
 /// A URL that kube can read, in the place of a proxy's.
-const NO_PROXY: &str = "http://none";
+const NO_PROXY: &str = "http://none/";
 
 /// Has no `Debug`: it holds credentials.
 pub struct Server {
@@ -18,47 +19,23 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server of the current context, whose URL must have one of these schemes. Reads the file
-    /// of its authority, if it names one.
+    /// The server of the current context. Reads the file of its authority, if it names one.
     ///
     /// # Errors
     /// If a field cannot be used.
-    pub fn of(mut kubeconfig: Kubeconfig, schemes: &[&str]) -> Result<Self, Unusable> {
-        let (cluster, _) = current(&kubeconfig);
-        let proxy = cluster.and_then(|cluster| cluster.proxy_url.as_deref());
-        let proxy = proxy.filter(|url| !url.is_empty());
-        let proxy = proxy.map(proxy_at).transpose()?;
-        for cluster in &mut kubeconfig.clusters {
-            if let Some(cluster) = &mut cluster.cluster {
-                // Else kube reads the environment's.
-                cluster.proxy_url = Some(NO_PROXY.to_owned());
-                for text in [
-                    &mut cluster.certificate_authority,
-                    &mut cluster.tls_server_name,
-                ] {
-                    text.take_if(|text| text.is_empty());
-                }
-            }
-        }
-        for user in &mut kubeconfig.auth_infos {
-            user.auth_info.iter_mut().for_each(drop_empty);
+    pub fn of(mut kubeconfig: Kubeconfig) -> Result<Self, Unusable> {
+        let clusters = kubeconfig.clusters.iter_mut();
+        for cluster in clusters.filter_map(|named| named.cluster.as_mut()) {
+            // Else kube reads the environment's.
+            let url = cluster.proxy_url.take().filter(|url| !url.is_empty());
+            cluster.proxy_url = Some(url.unwrap_or_else(|| NO_PROXY.to_owned()));
         }
         let mut config = Config::try_from(kubeconfig)?;
-        config.proxy_url = None;
+        let proxy = config.proxy_url.take().filter(|url| *url != NO_PROXY);
+        let proxy = proxy.map(|url| proxy_at(&url)).transpose()?;
         let server = &config.cluster_url;
-        if !server
-            .scheme_str()
-            .is_some_and(|scheme| schemes.contains(&scheme))
-        {
-            let problem = format!("must begin with {}://", schemes.join(":// or "));
-            return Err(Unusable::new("cluster.server", problem));
-        }
-        if server.host().is_none_or(str::is_empty) {
-            return Err(Unusable::new("cluster.server", "has no host"));
-        }
-        if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
-            let problem = "holds no certificate in PEM";
-            return Err(Unusable::new("cluster.certificate-authority-data", problem));
+        if server.scheme().is_none() || server.host().is_none_or(str::is_empty) {
+            return Err(Unusable::new("cluster.server is no URL with a host"));
         }
         trim_token(&mut config.auth_info)?;
         Ok(Self { config, proxy })
@@ -70,42 +47,13 @@ impl Server {
     /// If it is none that is supported.
     pub fn or_proxy_of_environment(mut self) -> Result<Self, Unusable> {
         if self.proxy.is_none() {
-            let proxy = Matcher::from_env().intercept(&self.config.cluster_url);
-            let problem = "is not the URL of an http proxy";
-            if !proxy.as_ref().is_none_or(is_http) {
-                return Err(Unusable::new("the environment's proxy", problem));
+            self.proxy = Matcher::from_env().intercept(&self.config.cluster_url);
+            if !self.proxy.as_ref().is_none_or(is_http) {
+                return Err(Unusable::new("the environment's proxy is no http proxy"));
             }
-            self.proxy = proxy;
         }
         Ok(self)
     }
-}
-
-/// The cluster and the user of the current context, as far as they exist.
-pub fn current(kubeconfig: &Kubeconfig) -> (Option<&Cluster>, Option<&AuthInfo>) {
-    let Kubeconfig {
-        contexts,
-        clusters,
-        auth_infos,
-        current_context,
-        ..
-    } = kubeconfig;
-    let context = contexts
-        .iter()
-        .find(|context| Some(&context.name) == current_context.as_ref());
-    let Some(context) = context.and_then(|context| context.context.as_ref()) else {
-        return (None, None);
-    };
-    let cluster = clusters
-        .iter()
-        .find(|cluster| cluster.name == context.cluster);
-    let user = auth_infos
-        .iter()
-        .find(|user| Some(&user.name) == context.user.as_ref());
-    (
-        cluster.and_then(|cluster| cluster.cluster.as_ref()),
-        user.and_then(|user| user.auth_info.as_ref()),
-    )
 }
 
 /// Neither TLS to a proxy nor SOCKS is spoken.
@@ -114,44 +62,26 @@ fn is_http(proxy: &Intercept) -> bool {
 }
 
 /// The proxy at a URL. The error leaves the URL out, since it may carry a password.
-fn proxy_at(url: &str) -> Result<Intercept, Unusable> {
-    let matcher = Matcher::builder().all(url).build();
-    let proxy = matcher.intercept(&http::Uri::from_static("https://any"));
-    let problem = "is no URL of an http proxy";
+fn proxy_at(url: &Uri) -> Result<Intercept, Unusable> {
+    let matcher = Matcher::builder().all(url.to_string()).build();
+    let proxy = matcher.intercept(&Uri::from_static("https://any"));
     proxy
         .filter(is_http)
-        .ok_or_else(|| Unusable::new("cluster.proxy-url", problem))
-}
-
-/// An empty text is none, as in client-go: a template may have left it.
-fn drop_empty(user: &mut AuthInfo) {
-    for text in [
-        &mut user.username,
-        &mut user.token_file,
-        &mut user.client_certificate,
-        &mut user.client_certificate_data,
-        &mut user.client_key,
-    ] {
-        text.take_if(|text| text.is_empty());
-    }
-    for secret in [&mut user.password, &mut user.client_key_data] {
-        secret.take_if(|secret| secret.expose_secret().is_empty());
-    }
+        .ok_or_else(|| Unusable::new("cluster.proxy-url is no URL of an http proxy"))
 }
 
 /// Blanks around a token, such as the line break at the end of a file, are none of it. kube takes
 /// a token as it is, and panics where no header can carry it.
 fn trim_token(user: &mut AuthInfo) -> Result<(), Unusable> {
-    let Some(token) = &user.token else {
+    let Some(token) = user.token.take() else {
         return Ok(());
     };
-    let token = token.expose_secret().trim().to_owned();
-    if http::HeaderValue::from_str(&token).is_err() {
-        let problem = "contains characters that an HTTP header cannot carry";
-        return Err(Unusable::new("user.token", problem));
+    let token = token.expose_secret().trim();
+    if HeaderValue::from_str(token).is_err() {
+        return Err(Unusable::new(
+            "user.token contains characters that an HTTP header cannot carry",
+        ));
     }
-    user.token = Some(token)
-        .filter(|token| !token.is_empty())
-        .map(Into::into);
+    user.token = (!token.is_empty()).then(|| token.into());
     Ok(())
 }

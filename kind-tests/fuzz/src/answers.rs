@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use api_server::protobuf::wire::envelope;
-use prober::shoot_client::wire::{DecodeError, ItemList, ListReader, NodeList, Page};
+use prober::shoot_client::wire::{ItemList, NodeList, Page, read_pieces};
 use prober_core::lease::LeaseList;
 
 use crate::is_one_line;
@@ -34,8 +34,8 @@ pub fn check(bytes: &[u8]) -> Result<()> {
 /// bytes can say.
 fn check_list<L: ItemList>(body: &[u8], size: impl Fn(&L) -> (usize, usize)) -> Result<()> {
     let sizes = |page: &Page<L>| (size(&page.items), page.next.clone());
-    let whole = read::<L>([body]);
-    let in_pieces = read::<L>(body.chunks(PIECE));
+    let whole = read_pieces::<L>([body]);
+    let in_pieces = read_pieces::<L>(body.chunks(PIECE));
     match (&whole, &in_pieces) {
         (Ok(whole), Ok(in_pieces)) => ensure!(sizes(whole) == sizes(in_pieces)),
         (Err(whole), Err(in_pieces)) => ensure!(whole.to_string() == in_pieces.to_string()),
@@ -51,14 +51,4 @@ fn check_list<L: ItemList>(body: &[u8], size: impl Fn(&L) -> (usize, usize)) -> 
             Ok(())
         }
     }
-}
-
-fn read<'a, L: ItemList>(
-    pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<Page<L>, DecodeError> {
-    let mut reader = ListReader::new(L::default());
-    for piece in pieces {
-        reader.feed(piece)?;
-    }
-    reader.finish()
 }

@@ -174,7 +174,7 @@ pub fn fails(expired: usize, candidates: usize, fraction: f64) -> bool {
     expired as f64 / candidates as f64 >= fraction
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     pub candidates: usize,
     pub expired: usize,

@@ -1,7 +1,7 @@
 //! What is shown of a shoot and of the prober, in words: `explain` and the page print all of it,
 //! `status` what is worth a note. Pure.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 use common::status::{TIMESTAMP, ago};
 use common::text::time_span;
@@ -9,13 +9,12 @@ use prober_core::lease::LeaseState;
 use prober_core::options::Source;
 use prober_core::replicas::Marks;
 use prober_core::shoot::Reason;
-use prober_core::verdict::Verdict;
+use prober_core::verdict::{Tally, Verdict};
 use strum::IntoStaticStr;
 
-use super::in_seconds;
 use super::status::ProberStatus;
 use super::view::{
-    Condition, Failure, Found, ProbeStatus, SeenLease, ShootView, ShownDependent, ShownOption,
+    Condition, Failure, Found, SeenLease, ShootView, ShownDependent, ShownOption, ShownWait,
 };
 use crate::owner::{OwnerStatus, Standing};
 
@@ -32,18 +31,15 @@ pub enum Tone {
     Note,
     Warn,
     Bad,
+    /// Held down: as bad, but no note, since `status` names it beside its notes.
+    #[strum(serialize = "bad")]
+    Held,
 }
 
 #[derive(Clone, Debug)]
 pub struct Fact {
     pub tone: Tone,
     pub text: String,
-}
-
-/// As in `one, two`.
-pub(super) fn list(items: impl IntoIterator<Item: ToString>) -> String {
-    let items = items.into_iter().map(|item| item.to_string());
-    items.collect::<Vec<_>>().join(", ")
 }
 
 impl Fact {
@@ -54,7 +50,7 @@ impl Fact {
 }
 
 impl ProberStatus {
-    /// What holds for all shoots.
+    /// Facts that hold for all shoots.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = Vec::new();
         if let Some(unknown) = &self.unknown {
@@ -66,8 +62,8 @@ impl ProberStatus {
             let text = "the config file as it is now is refused (the log says why), an earlier one is in force";
             facts.push(Fact::new(Tone::Warn, text));
         }
-        let setting = |option: &ShownOption| Fact::new(Tone::Warn, option.to_string());
-        facts.extend(self.settings.iter().map(setting));
+        let settings = self.settings.iter().map(ToString::to_string);
+        facts.extend(settings.map(|setting| Fact::new(Tone::Warn, setting)));
         facts
     }
 }
@@ -75,30 +71,11 @@ impl ProberStatus {
 impl ShootView {
     /// All that is said of it.
     pub fn facts(&self) -> Vec<Fact> {
-        let mut facts = self.own_facts();
-        facts.extend(self.dependents.iter().map(|dependent| self.why(dependent)));
-        facts
-    }
-
-    /// What is worth a note beside its state and the names of what is held down.
-    pub fn notes(&self) -> Vec<Fact> {
-        let is_named =
-            |dependent: &ShownDependent| dependent.is_held_down() && dependent.not_scaled.is_none();
-        let mut facts = self.own_facts();
-        let others = self.dependents.iter().filter(|one| !is_named(one));
-        facts.extend(others.map(|dependent| self.why(dependent)));
-        facts.retain(|fact| fact.tone >= Tone::Note);
-        facts
-    }
-
-    /// Tone of its worst fact, if it needs attention.
-    pub fn concern(&self) -> Option<Tone> {
-        let tones = self.facts().into_iter().map(|fact| fact.tone);
-        tones.max().filter(|tone| *tone >= Tone::Warn)
-    }
-
-    fn own_facts(&self) -> Vec<Fact> {
-        let mut facts = vec![self.state_fact()];
+        let tone = match &*self.state {
+            "no_shoot" | "unreadable" => Tone::Warn,
+            _ => Tone::Soft,
+        };
+        let mut facts = vec![Fact::new(tone, self.describe_state())];
         facts.extend(self.settings.iter().map(ShownOption::fact));
         if self.settings.is_empty() {
             let text = "paused or not: the namespaces could not be read";
@@ -110,61 +87,61 @@ impl ShootView {
             _ => Fact::new(Tone::Soft, format!("{count} Machines back nodes")),
         }));
         if let Some(probe) = &self.probe {
-            facts.push(probe.next());
+            let due = ago(-probe.next_probe_in_seconds);
+            facts.push(match probe.overdue {
+                true => Fact::new(Tone::Bad, format!("its probe is overdue, due {due}")),
+                false => Fact::new(Tone::Soft, format!("next probe due {due}")),
+            });
             facts.extend(probe.failure.as_ref().map(Failure::fact));
+            facts.extend(probe.found.iter().flat_map(Found::facts));
         }
-        // A shoot that is left alone is not probed, but what it has may be taken down.
-        let owner = self.owner.as_ref();
-        if owner.is_none_or(|owner| !owner.standing.is_lost()) {
-            facts.extend(self.found().into_iter().flat_map(Found::facts));
-            facts.extend(self.course());
-        }
+        facts.extend(self.course());
+        facts.extend(self.dependents.iter().map(|dependent| self.why(dependent)));
         facts
     }
 
-    fn state_fact(&self) -> Fact {
-        let tone = match &*self.state {
-            "no_shoot" | "unreadable" => Tone::Warn,
-            _ => Tone::Soft,
-        };
-        Fact::new(tone, self.describe_state())
+    /// Facts that are worth a note beside its state and the names of what is held down.
+    pub fn notes(&self) -> Vec<Fact> {
+        let mut facts = self.facts();
+        facts.retain(|fact| (Tone::Note..=Tone::Bad).contains(&fact.tone));
+        facts
+    }
+
+    /// Tone of its worst fact, if it needs attention.
+    pub fn concern(&self) -> Option<Tone> {
+        let tones = self.facts().into_iter().map(|fact| fact.tone);
+        tones.max().filter(|tone| *tone >= Tone::Warn)
     }
 
     /// As in `hibernated: it hibernates or is about to: it is not probed`.
     pub fn describe_state(&self) -> String {
-        let mut text = format!("{}: {}", self.state, meaning(&self.state));
-        if let Some(error) = &self.unreadable {
-            let _ = write!(text, " ({error})");
-        }
-        text
+        let error = self.unreadable.as_ref();
+        let error = error.map(|error| format!(" ({error})")).unwrap_or_default();
+        format!("{}: {}{error}", self.state, meaning(&self.state))
     }
 
-    /// What is done about an outage, and what it costs.
+    /// Fact about an outage: what is done about it, or what it costs.
     fn course(&self) -> Option<Fact> {
         let held = self.held_down();
-        let (tone, text) = match self.verdict()? {
+        match self.verdict()? {
             Verdict::ScaleDown if !held.contains(&MARKS_NODES) => {
-                match self.found()?.first_unknown()? {
-                    left @ 1.. => (
-                        Tone::Bad,
-                        format!("the first node is marked Unknown in {}", time_span(left)),
+                let text = match self.found()?.first_unknown()? {
+                    left @ 1.. => {
+                        format!("the first node is marked Unknown in {}", time_span(left))
+                    }
+                    left => format!(
+                        "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
+                        ago(-left)
                     ),
-                    left => (
-                        Tone::Bad,
-                        format!(
-                            "nodes are marked Unknown since {}, unless kube-controller-manager was started later",
-                            ago(-left)
-                        ),
-                    ),
-                }
+                };
+                Some(Fact::new(Tone::Bad, text))
             }
             // Also between the tries of a restore that fails.
-            verdict if verdict.is_up() && self.paused != Some(true) => {
-                (!held.is_empty()).then_some((Tone::Warn, "being restored".to_owned()))?
+            verdict if verdict.is_up() && self.paused != Some(true) && !held.is_empty() => {
+                Some(Fact::new(Tone::Warn, "being restored"))
             }
-            _ => return None,
-        };
-        Some(Fact::new(tone, text))
+            _ => None,
+        }
     }
 
     /// Says what the condition of a dependent means.
@@ -179,7 +156,7 @@ impl ShootView {
             Condition::Running if is_lost => (Tone::Bad, "not protected"),
             Condition::Running => (Tone::Good, "runs"),
             Condition::HeldDown if dependent.is_held_down() => {
-                (Tone::Bad, "held down by the watchdog")
+                (Tone::Held, "held down by the watchdog")
             }
             Condition::HeldDown if is_lost => (
                 Tone::Bad,
@@ -216,68 +193,74 @@ impl ShootView {
 
     /// Says why a dependent is as it is, and what becomes of it.
     fn why(&self, dependent: &ShownDependent) -> Fact {
+        let ShownDependent {
+            resource,
+            condition,
+            ..
+        } = dependent;
         let (mut tone, because) = self.because(dependent);
-        let mut text = dependent.resource.to_string();
-        if let (Some(replicas), Some(ready)) = (dependent.replicas, dependent.ready) {
-            let _ = write!(text, " at {replicas}, {ready} ready");
-        }
-        let _ = write!(text, ": {because}");
+        let mut parts = vec![match (dependent.replicas, dependent.ready) {
+            (Some(replicas), Some(ready)) => {
+                format!("{resource} at {replicas}, {ready} ready: {because}")
+            }
+            _ => format!("{resource}: {because}"),
+        }];
         if dependent.is_held_down() {
-            let _ = match self.probe {
-                Some(_) => write!(text, "; it comes back with {}", dependent.saved()),
-                None => write!(text, "; it stays so while the shoot is not probed"),
-            };
-        }
-        if let Some(since) = dependent.since {
-            let _ = write!(text, " (since {} or longer)", since.format(TIMESTAMP));
+            parts.push(match self.probe {
+                Some(_) => dependent.comes_back(),
+                None => "it stays so while the shoot is not probed".to_owned(),
+            });
         }
         if let Some(cause) = &dependent.not_scaled {
-            let _ = write!(text, "; it could not be scaled: {cause}");
-            if dependent.condition != Condition::Absent {
+            parts.push(format!("it could not be scaled: {cause}"));
+            if *condition != Condition::Absent {
                 tone = Tone::Bad;
             }
         }
-        let is_said = matches!(
-            dependent.condition,
-            Condition::Missing | Condition::Unscalable
-        );
+        let is_said = matches!(condition, Condition::Missing | Condition::Unscalable);
         if let Some(words) = dependent.refused.as_ref().filter(|_| !is_said) {
-            let _ = write!(text, "; in an outage it would be refused: {words}");
+            parts.push(format!("in an outage it would be refused: {words}"));
             tone = Tone::Bad;
         }
-        if let Some(wait) = &dependent.waits {
-            let _ = write!(text, "; its write waits for {}", wait.reason);
-            let until = wait.until.map(|until| until.format(TIMESTAMP));
-            let _ = until.map(|until| write!(text, ", until {until}"));
+        if let Some(ShownWait { reason, until, .. }) = &dependent.waits {
+            let until = until.map(|until| format!(", until {}", until.format(TIMESTAMP)));
+            let until = until.unwrap_or_default();
+            parts.push(format!("its write waits for {reason}{until}"));
         }
-        if let Some(replicas) = dependent.would_become {
-            let _ = write!(
-                text,
-                "; without the dry run it would be scaled to {replicas}"
-            );
-        }
-        Fact::new(tone, text)
+        let would_become = dependent.would_become;
+        parts.extend(
+            would_become
+                .map(|replicas| format!("without the dry run it would be scaled to {replicas}")),
+        );
+        Fact::new(tone, parts.join("; "))
     }
 }
 
 impl ShownDependent {
-    /// Replicas with which it comes back.
-    fn saved(&self) -> String {
+    /// Says with how many replicas it comes back, and since when it is held down.
+    fn comes_back(&self) -> String {
         let marks = Marks {
             replicas: self.remembered.clone(),
             ..Marks::default()
         };
-        match (marks.remembered(), &self.remembered) {
-            (Some(replicas), _) => format!("{replicas} replicas"),
-            (None, saved) => {
-                let saved = saved.as_deref().unwrap_or("nothing");
-                format!("1 replica, since what is remembered ({saved:?}) cannot be used")
+        let since = self.since.map(|since| {
+            let since = since.format(TIMESTAMP);
+            format!(" (since {since} or longer)")
+        });
+        let since = since.unwrap_or_default();
+        match marks.remembered() {
+            Some(replicas) => format!("it comes back with {replicas} replicas{since}"),
+            None => {
+                let saved = self.remembered.as_deref().unwrap_or("nothing");
+                format!(
+                    "it comes back with 1 replica, since what is remembered ({saved:?}) cannot be used{since}"
+                )
             }
         }
     }
 }
 
-/// What a state by the Cluster means.
+/// Meaning of a state by the Cluster.
 fn meaning(state: &str) -> &'static str {
     match state {
         "probed" => "its control plane is there and meant to be",
@@ -349,36 +332,15 @@ impl OwnerStatus {
     }
 }
 
-impl ProbeStatus {
-    fn next(&self) -> Fact {
-        let due = due(self.next_probe_in_seconds);
-        match self.overdue {
-            true => Fact::new(Tone::Bad, format!("its probe is overdue, {due}")),
-            false => Fact::new(Tone::Soft, format!("next probe {due}")),
-        }
-    }
-}
-
-/// As in `in 5s` or `due for 2s`.
-pub(super) fn due(seconds: i64) -> String {
-    match seconds {
-        ..0 => format!("due for {}", time_span(-seconds)),
-        _ => format!("in {}", time_span(seconds)),
-    }
-}
-
 impl Failure {
     fn fact(&self) -> Fact {
-        let Self {
-            stage,
-            category,
-            message,
-            failed_probes,
-            since,
-        } = self;
-        let since = since.format(TIMESTAMP);
         let text = format!(
-            "probes fail ({category} at {stage}), so nothing is concluded: {message}, {failed_probes} in a row since {since}"
+            "probes fail ({} at {}), so nothing is concluded: {}, {} in a row since {}",
+            self.category,
+            self.stage,
+            self.message,
+            self.failed_probes,
+            self.since.format(TIMESTAMP)
         );
         Fact::new(Tone::Warn, text)
     }
@@ -391,53 +353,62 @@ impl Found {
             verdict if verdict.is_up() => Tone::Good,
             _ => Tone::Warn,
         };
-        let mut leases = format!("{} of {} leases expired", self.expired, self.candidates);
+        let Tally {
+            candidates,
+            expired,
+            undecided,
+        } = self.tally;
+        let mut leases = vec![format!("{expired} of {candidates} leases expired")];
         for (count, what) in [
-            (self.undecided, "undecided"),
+            (undecided, "undecided"),
             (self.skewed, "by clocks that differ"),
         ] {
             if count > 0 {
-                let _ = write!(leases, ", {count} {what}");
+                leases.push(format!("{count} {what}"));
             }
         }
-        let _ = write!(leases, " (expired after {}s", self.expired_after_seconds);
-        if self.candidates > 1 {
-            let _ = write!(leases, ", an outage from {:.0}% on", self.fraction * 100.0);
+        let mut rule = vec![format!("expired after {}s", self.expired_after_seconds)];
+        if candidates > 1 {
+            rule.push(format!("an outage from {:.0}% on", self.fraction * 100.0));
         }
-        let _ = write!(leases, "), probed {}", ago(self.seconds_ago));
+        let (leases, rule, ago) = (leases.join(", "), rule.join(", "), ago(self.seconds_ago));
         let mut facts = vec![
             Fact::new(tone, describe_verdict(self.verdict)),
-            Fact::new(Tone::Soft, leases),
+            Fact::new(Tone::Soft, format!("{leases} ({rule}), probed {ago}")),
         ];
         if self.grace_too_short {
-            let price = describe_short(self.unknown_after_seconds, self.expired_after_seconds);
-            facts.push(Fact::new(
-                Tone::Warn,
-                format!("its grace is too short: {price}"),
-            ));
+            let text = format!("its grace is too short: {}", describe_short(self));
+            facts.push(Fact::new(Tone::Warn, text));
         }
         if !self.excluded.is_empty() {
-            let excluded = self.excluded.iter();
-            let excluded = list(excluded.map(|(reason, count)| format!("{reason}: {count}")));
-            facts.push(Fact::new(Tone::Soft, format!("not counted: {excluded}")));
+            let text = format!("not counted: {}", self.list_excluded());
+            facts.push(Fact::new(Tone::Soft, text));
         }
         facts
+    }
+
+    /// As in `no_node: 1, no_lease: 2`.
+    pub(super) fn list_excluded(&self) -> String {
+        let excluded = self.excluded.iter();
+        let excluded = excluded.map(|(reason, count)| format!("{reason}: {count}"));
+        excluded.collect::<Vec<_>>().join(", ")
     }
 
     /// Time until the first node with an expired lease is marked Unknown, in seconds; not above 0
     /// where one is so since then. `None` while no lease is expired.
     fn first_unknown(&self) -> Option<i64> {
-        let expired = self.leases.iter();
-        let expired = expired.filter(|lease| lease.state == LeaseState::Expired);
-        let oldest = expired.map(|lease| lease.age.num_seconds()).max()?;
-        Some(self.unknown_after_seconds as i64 - oldest - self.seconds_ago)
+        // The oldest come first.
+        let mut leases = self.leases.iter();
+        let oldest = leases.find(|lease| lease.state == LeaseState::Expired)?;
+        Some((self.unknown_after_seconds - oldest.age_seconds) as i64 - self.seconds_ago)
     }
 }
 
 /// Describes a grace that is too short, and its price.
-pub(super) fn describe_short(grace_seconds: f64, expired_after_seconds: f64) -> String {
+pub(super) fn describe_short(found: &Found) -> String {
     format!(
-        "nodeMonitorGracePeriod ({grace_seconds}s) is shorter than two renewals of the nodes' leases: they expire after {expired_after_seconds}s, so that protection may come too late"
+        "nodeMonitorGracePeriod ({}s) is shorter than two renewals of the nodes' leases: they expire after {}s, so that protection may come too late",
+        found.unknown_after_seconds, found.expired_after_seconds
     )
 }
 
@@ -462,7 +433,7 @@ pub fn describe_verdict(verdict: Verdict) -> String {
     format!("{}: {meaning}", verdict.into_str())
 }
 
-/// What a write waits for.
+/// Description of what a write waits for.
 pub(super) const fn waits_for(reason: Reason) -> &'static str {
     match reason {
         Reason::NotOurs => "the Cluster to name this seed",
@@ -489,20 +460,14 @@ pub fn lease_cells(lease: &SeenLease) -> (Tone, [String; 4]) {
         LeaseState::Undecided => Tone::Warn,
         LeaseState::Expired => Tone::Bad,
     };
-    let clock = match in_seconds(lease.skew) {
-        0.0 => String::new(),
-        skew => format!("{:+.0}s", -skew),
-    };
-    let (age, state) = (in_seconds(lease.age), lease.state.into_str());
-    (
-        tone,
-        [
-            lease.node.clone(),
-            format!("{age:.1}s"),
-            state.into(),
-            clock,
-        ],
-    )
+    let clock = lease.skew_seconds.map(|skew| format!("{:+.0}s", -skew));
+    let cells = [
+        lease.node.clone(),
+        format!("{:.1}s", lease.age_seconds),
+        lease.state.into_str().to_owned(),
+        clock.unwrap_or_default(),
+    ];
+    (tone, cells)
 }
 
 #[cfg(test)]

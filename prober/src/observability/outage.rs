@@ -1,14 +1,14 @@
 //! An outage in brief, from the verdict to the last restore, as one process observed it. Log lines and
 //! Events say who wrote what and when.
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, Utc};
 use common::text::{plural, time_span};
 use prober_core::config::ResourceRef;
-use prober_core::verdict::Verdict;
+use prober_core::verdict::{Tally, Verdict};
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
+use strum::{IntoStaticStr, VariantNames};
 
-use super::in_seconds;
+use super::view::{ShootView, ShownDependent};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -18,7 +18,7 @@ pub struct Outage {
     pub began: DateTime<Utc>,
     /// Numbers of its first verdict; `None` if this process came to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Judged>,
+    pub verdict: Option<Tally>,
     pub held_down: Vec<HeldDown>,
     /// Number of writes by this process.
     pub writes: usize,
@@ -28,16 +28,10 @@ pub struct Outage {
     pub end: OutageEnd,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judged {
-    pub candidates: usize,
-    pub expired: usize,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldDown {
-    pub kind: String,
-    pub name: String,
+    #[serde(flatten)]
+    pub resource: ResourceRef,
     /// Time at which this process first saw it so.
     pub from: DateTime<Utc>,
     /// Time from which on it was not so any more; `None` if it stayed.
@@ -46,7 +40,7 @@ pub struct HeldDown {
 }
 
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
@@ -60,76 +54,63 @@ pub enum OutageEnd {
     StillHeldDown,
     #[default]
     ProbeEnded,
-    /// End that only a later version knows.
-    #[serde(other)]
-    Other,
-}
-
-/// State of a shoot that continues its record.
-pub(super) struct Snapshot<'a> {
-    pub namespace: &'a str,
-    /// Verdict of the last probe, if it was complete.
-    pub verdict: Option<Verdict>,
-    pub judged: Judged,
-    /// Each dependent, and whether it is held down.
-    pub dependents: Vec<(&'a ResourceRef, bool)>,
-    pub is_scaling: bool,
-    pub paused: bool,
-    pub now: DateTime<Utc>,
 }
 
 impl Outage {
-    /// Begins, continues or ends a shoot's record. Returns the one that has ended.
-    pub(super) fn follow(open: &mut Option<Self>, by: &Snapshot<'_>) -> Option<Self> {
-        let is_up = by.verdict.is_some_and(Verdict::is_up);
-        let is_down = by.verdict == Some(Verdict::ScaleDown);
-        let is_held = by.dependents.iter().any(|(_, is_held)| *is_held);
-        if open.is_none() && (is_down || is_held && !(is_up && by.paused)) {
+    /// Begins, continues or ends the record of a probed shoot. Returns the one that has ended.
+    pub(super) fn follow(
+        open: &mut Option<Self>,
+        shoot: &ShootView,
+        now: DateTime<Utc>,
+    ) -> Option<Self> {
+        let probe = shoot.probe.as_ref()?;
+        let verdict = shoot.verdict();
+        let is_up = verdict.is_some_and(Verdict::is_up);
+        let is_down = verdict == Some(Verdict::ScaleDown);
+        let is_held = shoot.dependents.iter().any(|one| one.since.is_some());
+        let is_paused = shoot.paused == Some(true);
+        if open.is_none() && (is_down || is_held && !(is_up && is_paused)) {
             *open = Some(Self {
-                namespace: by.namespace.to_owned(),
-                began: by.now.trunc_subsecs(3),
+                namespace: shoot.namespace.clone(),
+                began: now,
                 ..Self::default()
             });
         }
         let outage = open.as_mut()?;
-        if is_down {
-            outage.verdict.get_or_insert(by.judged);
+        if is_down && outage.verdict.is_none() {
+            outage.verdict = shoot.found().map(|found| found.tally);
         }
-        for (resource, is_held) in &by.dependents {
-            outage.follow_dependent(resource, *is_held, by.now.trunc_subsecs(3));
+        for dependent in &shoot.dependents {
+            outage.follow_dependent(dependent, now);
         }
         let end = match is_up {
             // A watch may be faster than the answer to the last write.
-            true if !is_held && !by.is_scaling => OutageEnd::Restored,
-            true if is_held && by.paused => OutageEnd::Paused,
+            true if !is_held && probe.scaling.is_none() => OutageEnd::Restored,
+            true if is_held && is_paused => OutageEnd::Paused,
             _ => return None,
         };
-        open.take().map(|outage| outage.end(end, by.now))
+        open.take().map(|outage| outage.end(end, now))
     }
 
-    /// Ends the record of a shoot that is not probed any more.
-    pub(super) fn probe_ended(open: &mut Option<Self>, now: DateTime<Utc>) -> Option<Self> {
-        let outage = open.take()?;
-        Some(outage.end(OutageEnd::ProbeEnded, now))
-    }
-
-    fn follow_dependent(&mut self, resource: &ResourceRef, is_held: bool, now: DateTime<Utc>) {
+    fn follow_dependent(&mut self, dependent: &ShownDependent, now: DateTime<Utc>) {
+        let ShownDependent {
+            resource, since, ..
+        } = dependent;
         let mut known = self.held_down.iter_mut();
-        let is_it = |held: &&mut HeldDown| held.name == resource.name && held.kind == resource.kind;
-        match known.find(is_it) {
-            Some(held) if is_held => held.until = None,
-            Some(held) => held.until = held.until.or(Some(now)),
-            None if is_held => self.held_down.push(HeldDown {
-                kind: resource.kind.clone(),
-                name: resource.name.clone(),
-                from: now,
+        let known = known.find(|held| held.resource == *resource);
+        match (known, since) {
+            (Some(held), Some(_)) => held.until = None,
+            (Some(held), None) => held.until = held.until.or(Some(now)),
+            (None, Some(from)) => self.held_down.push(HeldDown {
+                resource: resource.clone(),
+                from: *from,
                 until: None,
             }),
-            None => {}
+            (None, None) => {}
         }
     }
 
-    fn end(mut self, end: OutageEnd, now: DateTime<Utc>) -> Self {
+    pub(super) fn end(mut self, end: OutageEnd, now: DateTime<Utc>) -> Self {
         let is_held = self.held_down.iter().any(|held| held.until.is_none());
         let last = self.held_down.iter().filter_map(|held| held.until).max();
         let (end, ended) = match (end, last) {
@@ -138,34 +119,34 @@ impl Outage {
             (OutageEnd::Restored, None) => (OutageEnd::NothingHeldDown, now),
             _ => (end, now),
         };
-        (self.end, self.ended) = (end, ended.trunc_subsecs(3));
+        (self.end, self.ended) = (end, ended);
         self
     }
 
     pub(super) fn seconds(&self) -> f64 {
-        in_seconds(self.ended - self.began)
+        (self.ended - self.began).as_seconds_f64()
     }
 
-    /// What happened, without start and namespace.
+    /// Course of the outage, without start and namespace.
     pub fn sentence(&self) -> String {
-        let begin = match self.verdict {
-            Some(Judged {
+        let mut text = match self.verdict {
+            Some(Tally {
                 candidates,
                 expired,
+                ..
             }) => format!("{expired} of {candidates} leases expired"),
             None => "no outage seen by this process".to_owned(),
         };
-        let held = self.held_down.iter().map(|held| {
-            let lasted = held.until.map(|until| (until - held.from).num_seconds());
-            let lasted = lasted.map(|seconds| format!(" for {}", time_span(seconds)));
-            format!(", {} held down{}", held.name, lasted.unwrap_or_default())
-        });
-        let held: String = held.collect();
+        for held in &self.held_down {
+            text += &format!(", {} held down", held.resource.name);
+            if let Some(until) = held.until {
+                text += &format!(" for {}", time_span((until - held.from).num_seconds()));
+            }
+        }
         let end = self.end.into_str().replace('_', " ");
-        let after = time_span(self.seconds() as i64);
-        let writes = self.writes;
+        let (after, writes) = (time_span(self.seconds() as i64), self.writes);
         let many = plural(writes);
-        format!("{begin}{held}; {end} after {after}, {writes} write{many} by this process")
+        format!("{text}; {end} after {after}, {writes} write{many} by this process")
     }
 }
 

@@ -1,10 +1,11 @@
 //! The prober's status for people.
 
+use std::collections::VecDeque;
+
 use common::status::{Status, ago, table, timestamp};
 use maud::{Markup, html};
 
-use super::facts::{Fact, due, lease_cells};
-use super::in_seconds;
+use super::facts::{Fact, lease_cells};
 use super::outage::Outage;
 use super::status::ProberStatus;
 use super::view::{Found, ShootView};
@@ -57,7 +58,7 @@ fn leases(found: &Found) -> Markup {
         vec![
             html! { code { (node) } },
             html! { (age) },
-            age_bar(in_seconds(lease.age), expired, unknown, tone),
+            age_bar(lease.age_seconds, expired, unknown, tone),
             html! { span.(tone) { (state) } @if !clock.is_empty() { ", clock " (clock) } },
         ]
     });
@@ -73,9 +74,8 @@ fn leases(found: &Found) -> Markup {
 fn age_bar(age: f64, expired_after: f64, unknown_after: f64, class: &str) -> Markup {
     let length = expired_after.max(unknown_after) * LENGTH;
     let percent = |seconds: f64| format!("{:.2}%", 100.0 * (seconds / length).clamp(0.0, 1.0));
-    let says = format!("{age:.1}s; expired after {expired_after}s, Unknown after {unknown_after}s");
     html! {
-        svg.bar.(class) role="img" aria-label=(says) {
+        svg.bar.(class) aria-hidden="true" {
             rect.track y="25%" width="100%" height="50%" {}
             rect y="25%" width=(percent(age)) height="50%" {}
             @for mark in [expired_after, unknown_after].map(percent) { line x1=(mark) x2=(mark) y2="100%" {} }
@@ -86,12 +86,12 @@ fn age_bar(age: f64, expired_after: f64, unknown_after: f64, class: &str) -> Mar
 fn shoots(shoots: &[ShootView]) -> Markup {
     let rows = shoots.iter().map(|shoot| {
         let leases = shoot.found().map(|found| {
-            let valid = found.candidates - found.expired - found.undecided;
-            let ago = ago(found.seconds_ago);
-            format!("{valid} of {} valid, {ago}", found.candidates)
+            let (tally, ago) = (found.tally, ago(found.seconds_ago));
+            let valid = tally.candidates - tally.expired - tally.undecided;
+            format!("{valid} of {} valid, {ago}", tally.candidates)
         });
         let next = shoot.probe.as_ref();
-        let next = next.map(|probe| due(probe.next_probe_in_seconds));
+        let next = next.map(|probe| ago(-probe.next_probe_in_seconds));
         vec![
             html! { code { (shoot.namespace) } },
             html! { (shoot.state.replace('_', " ")) },
@@ -103,7 +103,7 @@ fn shoots(shoots: &[ShootView]) -> Markup {
     table("Those that need attention first", &columns, rows)
 }
 
-fn outages(outages: &[Outage]) -> Markup {
+fn outages(outages: &VecDeque<Outage>) -> Markup {
     let rows = outages.iter().map(|outage| {
         vec![
             timestamp(outage.began),

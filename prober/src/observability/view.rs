@@ -10,14 +10,13 @@ use go_compat::duration::GoDuration;
 use prober_core::config::{Dependent, ResourceRef};
 use prober_core::judgement::{CountedLease, Finding};
 use prober_core::lease::LeaseState;
-use prober_core::lifecycle::Lifecycle;
 use prober_core::moment::Moment;
 use prober_core::options::{ResolvedOptions, Source, Sourced};
+use prober_core::plan::Direction;
 use prober_core::replicas::{DependentState, Unscalable};
-use prober_core::verdict::Verdict;
+use prober_core::verdict::{Tally, Verdict};
 use serde::{Deserialize, Serialize};
 
-use super::{in_seconds, seconds};
 use crate::owner::OwnerStatus;
 use crate::seed::ClusterState;
 
@@ -55,9 +54,6 @@ pub struct ShootView {
     /// `None` while it is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
-    /// Origin of the settings.
-    #[serde(skip)]
-    options: Option<ResolvedOptions>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +78,7 @@ pub struct ShownDependent {
     /// Saved replicas, as annotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembered: Option<String>,
-    /// Time at which this process first saw it held down; it may be so for longer.
+    /// Time at which this process first saw it held down, and so at 0; it may be so for longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
     /// Wait of its write, if it waits.
@@ -133,12 +129,12 @@ pub struct ShownWait {
     pub until: Option<DateTime<Utc>>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
     /// Direction in which this replica still has something to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scaling: Option<Cow<'static, str>>,
+    pub scaling: Option<Direction>,
     /// Time until the next probe is due; negative if that is past.
     pub next_probe_in_seconds: i64,
     /// True if the probe that is due should have ended.
@@ -163,9 +159,8 @@ pub struct Found {
     /// Time since the probe was sent; all that follows is as of then.
     pub seconds_ago: i64,
     pub verdict: Verdict,
-    pub candidates: usize,
-    pub expired: usize,
-    pub undecided: usize,
+    #[serde(flatten)]
+    pub tally: Tally,
     /// Leases by clocks that differ from ours.
     pub skewed: usize,
     /// Share of expired leases that makes an outage.
@@ -181,25 +176,20 @@ pub struct Found {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<SeenLease>,
     #[serde(skip)]
-    judged_at: Moment,
+    pub(super) judged_at: Moment,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SeenLease {
     pub node: String,
     /// Time since the last renewal at that moment, on our clock. Only the next probe shows later
     /// renewals.
-    #[serde(rename = "ageSeconds", with = "seconds")]
-    pub age: TimeDelta,
+    pub age_seconds: f64,
     pub state: LeaseState,
-    /// Lag of the node's clock behind ours; negative if it is ahead.
-    #[serde(
-        rename = "skewSeconds",
-        with = "seconds",
-        default,
-        skip_serializing_if = "TimeDelta::is_zero"
-    )]
-    pub skew: TimeDelta,
+    /// Lag of the node's clock behind ours, if they differ; negative if it is ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew_seconds: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,32 +206,17 @@ pub struct Failure {
 
 impl ShootView {
     pub(super) fn set_cluster(&mut self, cluster: &ClusterState) {
-        let (state, unreadable) = match (cluster.lifecycle, &cluster.shoot) {
-            (Some(Lifecycle::Probe), _) => ("probed", None),
-            (Some(Lifecycle::Stop(reason)), _) => (reason.into_str(), None),
-            (Some(Lifecycle::Wait(reason)), _) => (reason.into_str(), None),
-            (None, Some(Err(error))) => ("unreadable", Some(error.clone())),
-            (None, _) => ("no_shoot", None),
+        (self.state, self.unreadable) = match (&cluster.lifecycle, &cluster.shoot) {
+            (Some(lifecycle), _) => (lifecycle.as_str().into(), None),
+            (None, Some(Err(error))) => ("unreadable".into(), Some(error.clone())),
+            (None, _) => ("no_shoot".into(), None),
         };
-        (self.state, self.unreadable) = (state.into(), unreadable);
     }
 
     /// Forgets what its task has published.
     pub(super) fn forget_probe(&mut self) {
-        let before = std::mem::take(self);
-        (self.namespace, self.state) = (before.namespace, before.state);
-        (self.unreadable, self.owner) = (before.unreadable, before.owner);
-    }
-
-    /// Sets the settings in effect. Returns true if that changes what annotations set.
-    pub(super) fn set_options(&mut self, options: ResolvedOptions) -> bool {
-        let before = self.options.replace(options);
-        if before == Some(options) {
-            return false;
-        }
-        self.paused = Some(options.pause.value);
-        self.settings = ShownOption::all(&options).into();
-        before.is_some() || self.settings.iter().any(ShownOption::is_overruled)
+        self.dependents.clear();
+        (self.decree, self.probe, self.paused) = (None, None, None);
     }
 
     /// Brings up to date what depends on the time alone.
@@ -274,7 +249,9 @@ impl ShootView {
 
     /// Verdict of the last probe, if it was complete.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.probe.as_ref()?.verdict()
+        let probe = self.probe.as_ref()?;
+        let found = probe.found.as_ref().filter(|_| probe.failure.is_none())?;
+        Some(found.verdict)
     }
 
     /// True if a setting that is a flag is set.
@@ -287,20 +264,19 @@ impl ShootView {
 impl ShownOption {
     /// All settings.
     pub(super) fn all(options: &ResolvedOptions) -> [Self; 4] {
-        let flag = |name, flag: Sourced<bool>| (name, flag.value.to_string(), flag.from);
-        let Sourced { value, from } = options.scale_up_stabilization;
-        let stabilization = GoDuration(value).to_string();
-        [
-            flag("pause", options.pause),
-            flag("restoreOnlyHeldDown", options.restore_only_held_down),
-            ("scaleUpStabilization", stabilization, from),
-            flag("standbyProtects", options.standby_protects),
-        ]
-        .map(|(setting, value, from)| Self {
+        let shown = |setting: &'static str, value: String, from| Self {
             setting: setting.into(),
             value,
             from,
-        })
+        };
+        let flag = |setting, flag: Sourced<bool>| shown(setting, flag.value.to_string(), flag.from);
+        let Sourced { value, from } = options.scale_up_stabilization;
+        [
+            flag("pause", options.pause),
+            flag("restoreOnlyHeldDown", options.restore_only_held_down),
+            shown("scaleUpStabilization", GoDuration(value).to_string(), from),
+            flag("standbyProtects", options.standby_protects),
+        ]
     }
 
     /// True if an annotation sets it.
@@ -325,20 +301,16 @@ impl ShownDependent {
     /// Applies how it is now.
     pub(super) fn show(&mut self, dependent: &Dependent, state: &DependentState) {
         self.condition = Condition::of(dependent, state);
-        (self.replicas, self.ready) = (None, None);
-        let mut remembered = &None;
-        match state {
-            DependentState::Present(observed) => {
-                self.replicas = Some(observed.replicas);
-                self.ready = Some(observed.ready);
-                remembered = &observed.marks.replicas;
-            }
-            DependentState::Unscalable(why) if self.not_scaled.is_none() => {
-                self.not_scaled = Some(why.to_string());
-            }
-            _ => {}
+        let observed = match state {
+            DependentState::Present(observed) => Some(observed),
+            _ => None,
+        };
+        self.replicas = observed.map(|observed| observed.replicas);
+        self.ready = observed.map(|observed| observed.ready);
+        self.remembered = observed.and_then(|observed| observed.marks.replicas.clone());
+        if let DependentState::Unscalable(why) = state {
+            self.not_scaled.get_or_insert_with(|| why.to_string());
         }
-        self.remembered.clone_from(remembered);
     }
 }
 
@@ -361,59 +333,33 @@ impl Condition {
     }
 }
 
-impl ProbeStatus {
-    pub(super) fn new(first: Moment) -> Self {
-        Self {
-            scaling: None,
-            next_probe_in_seconds: 0,
-            overdue: false,
-            found: None,
-            failure: None,
-            due: first,
-            complete: first,
-        }
-    }
-
-    /// Verdict of the last probe, if it was complete.
-    pub fn verdict(&self) -> Option<Verdict> {
-        let found = self.found.as_ref().filter(|_| self.failure.is_none())?;
-        Some(found.verdict)
-    }
-}
-
 impl Found {
     /// Finding of a probe with the leases that counted.
-    pub(super) fn new(finding: &Finding, counted: Vec<CountedLease<'_>>) -> Self {
+    pub(super) fn new(finding: &Finding, mut counted: Vec<CountedLease<'_>>) -> Self {
         let excluded = finding.excluded.iter();
+        counted.sort_unstable_by_key(|lease| (Reverse(lease.age), lease.node));
+        let seen = |lease: CountedLease<'_>| SeenLease {
+            node: lease.node.to_owned(),
+            age_seconds: lease.age.as_seconds_f64(),
+            state: lease.state,
+            skew_seconds: (!lease.skew.is_zero()).then(|| lease.skew.as_seconds_f64()),
+        };
         Self {
             seconds_ago: 0,
             verdict: finding.verdict,
-            candidates: finding.tally.candidates,
-            expired: finding.tally.expired,
-            undecided: finding.tally.undecided,
+            tally: finding.tally,
             skewed: finding.skewed,
             fraction: finding.fraction,
-            expired_after_seconds: in_seconds(finding.grace.threshold()),
-            unknown_after_seconds: in_seconds(finding.grace.period()),
+            expired_after_seconds: finding.grace.threshold().as_seconds_f64(),
+            unknown_after_seconds: finding.grace.period().as_seconds_f64(),
             grace_too_short: finding.grace.is_too_short(),
             excluded: excluded
                 .map(|(&reason, &count)| (reason.into(), count))
                 .collect(),
-            leases: oldest(counted),
+            leases: counted.into_iter().take(SHOWN_LEASES).map(seen).collect(),
             judged_at: finding.judged_at,
         }
     }
-}
-
-fn oldest(mut counted: Vec<CountedLease<'_>>) -> Vec<SeenLease> {
-    counted.sort_unstable_by_key(|lease| (Reverse(lease.age), lease.node));
-    let seen = |lease: CountedLease<'_>| SeenLease {
-        node: lease.node.to_owned(),
-        age: lease.age,
-        state: lease.state,
-        skew: lease.skew,
-    };
-    counted.into_iter().take(SHOWN_LEASES).map(seen).collect()
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! Errors of a probe, and the category that metrics, logs and tests know them by.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use common::transport::causes;
+use common::transport::{NameError, Unusable, causes};
+use http_body_util::LengthLimitError;
 use hyper_util::client::legacy;
 use prober_core::shoot::ProbeFailure;
 use prober_core::span;
 use strum::{IntoStaticStr, VariantNames};
 
-use super::kubeconfig::KubeconfigError;
-use super::names::NameError;
 use super::wire::DecodeError;
 
 /// The most letters of an error of TLS that are shown.
@@ -56,7 +56,7 @@ pub enum Cause {
     #[error("the seed's {0} are not known at present")]
     SeedUnknown(&'static str),
     #[error("the kubeconfig cannot be used: {0}")]
-    Kubeconfig(#[from] KubeconfigError),
+    Kubeconfig(#[from] Unusable),
     #[error("no answer in time")]
     Timeout,
     #[error("the host name cannot be resolved: {0}")]
@@ -82,22 +82,27 @@ pub enum Cause {
     /// A redirect, which is not followed, or any other status.
     #[error("unexpected status {0}")]
     Status(u16),
-    /// The answer is larger than any honest one, or than what is left for the list that it is a
-    /// page of.
-    #[error("the answer is larger than the {0} bytes that are left for it")]
-    TooLarge(usize),
-    #[error("the list has more than {0} pages")]
-    TooManyPages(usize),
+    /// More than is read of an answer, of the pages of a list, or is held of it.
+    #[error("the answer is larger than any honest one")]
+    TooLarge,
     #[error("{0}")]
-    Decode(#[from] DecodeError),
+    Decode(DecodeError),
+}
+
+impl From<DecodeError> for Cause {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::TooLarge => Self::TooLarge,
+            // Any other kind is that a field ends behind the body's end.
+            DecodeError::Read(error) if error.kind() == ErrorKind::Other => Self::of(&error),
+            error => Self::Decode(error),
+        }
+    }
 }
 
 impl Cause {
     pub const fn category(&self) -> &'static str {
-        match self {
-            Self::TooManyPages(_) | Self::Decode(DecodeError::TooLarge) => "too_large",
-            cause => cause.into_str(),
-        }
+        self.into_str()
     }
 
     /// True if a kept connection may be to blame, so that a fresh one is worth a second attempt.
@@ -111,9 +116,12 @@ impl Cause {
     /// Sorts an error of the HTTP client. The text of such errors contains no URL and no header.
     pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
         let chain = || causes(error);
-        let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
+        let timed_out = |error: &std::io::Error| error.kind() == ErrorKind::TimedOut;
         if chain().any(|error| error.downcast_ref().is_some_and(timed_out)) {
             return Self::Timeout;
+        }
+        if chain().any(|error| error.is::<LengthLimitError>()) {
+            return Self::TooLarge;
         }
         if let Some(name) = chain().find_map(|error| error.downcast_ref::<NameError>()) {
             return Self::Dns(name.to_string());

@@ -4,10 +4,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::try_join;
 use prober_core::lease::LeaseList;
 use prober_core::shoot::Answer;
 use prober_core::verdict::NodeRecord;
-use tokio::time::{Instant, sleep};
+use tokio::time::timeout;
 
 use super::error::{Cause, ProbeError};
 use super::{Budget, KubeconfigSecret, Listing, ShootClient};
@@ -26,15 +28,16 @@ impl ShootClient {
         with_nodes: bool,
         budget: Budget,
     ) -> Result<Answer, ProbeError> {
-        let (Listing { times, items }, nodes) = if with_nodes {
+        let (leases, nodes) = if with_nodes {
             // In a box, or healthy probes would have room for it.
-            Box::pin(self.leases_and_nodes(secret, budget)).await?
+            let (leases, nodes) = Box::pin(self.leases_and_nodes(secret, budget)).await?;
+            (leases, Some(nodes.items))
         } else {
             (self.leases(secret, budget).await?, None)
         };
         Ok(Answer {
-            times,
-            leases: items,
+            times: leases.times,
+            leases: leases.items,
             nodes,
         })
     }
@@ -43,26 +46,18 @@ impl ShootClient {
         &mut self,
         secret: &Arc<KubeconfigSecret>,
         budget: Budget,
-    ) -> Result<(Listing<LeaseList>, Option<Vec<NodeRecord>>), ProbeError> {
-        let (began, mut client) = (Instant::now(), self.beside(secret));
-        let mut beside = pin!(async {
-            sleep(NODES_BESIDE).await;
-            client.nodes(budget).await
-        });
-        let mut nodes = None;
-        let leases = {
+    ) -> Result<(Listing<LeaseList>, Listing<Vec<NodeRecord>>), ProbeError> {
+        let mut beside = self.beside(secret);
+        let (leases, nodes) = {
             let mut leases = pin!(self.leases(secret, budget));
-            loop {
-                tokio::select! {
-                    biased;
-                    listed = &mut leases => break listed?,
-                    listed = &mut beside, if nodes.is_none() => nodes = Some(listed),
+            match timeout(NODES_BESIDE, &mut leases).await {
+                Ok(leases) => (leases?, None),
+                Err(_) => {
+                    let nodes = beside.nodes(budget).map(|nodes| Ok(Some(nodes)));
+                    try_join(leases, nodes).await?
                 }
             }
         };
-        if nodes.is_none() && began.elapsed() >= NODES_BESIDE {
-            nodes = Some(beside.await);
-        }
         let nodes = match nodes {
             Some(Ok(nodes)) => nodes,
             Some(Err(error)) if matches!(error.cause, Cause::Throttled { .. }) => {
@@ -70,6 +65,6 @@ impl ShootClient {
             }
             _ => self.nodes(budget).await?,
         };
-        Ok((leases, Some(nodes.items)))
+        Ok((leases, nodes))
     }
 }

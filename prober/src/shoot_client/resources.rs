@@ -5,10 +5,6 @@ use std::sync::Arc;
 
 use common::transport::Dialer;
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
-use tower::service_fn;
-
-use super::names::{LOOK_UPS, look_up};
 
 /// Looks up the TXT records of a name; `None` if that fails.
 pub(crate) type Records = dyn Fn(String) -> BoxFuture<'static, Option<Vec<String>>> + Send + Sync;
@@ -22,9 +18,7 @@ pub struct Resources {
 impl Resources {
     /// By TCP, with the system's names.
     pub fn of_system() -> Self {
-        let permits = Arc::new(Semaphore::new(LOOK_UPS));
-        let resolve = service_fn(move |name| look_up(name, Arc::clone(&permits)));
-        Self::dialing(Dialer::tcp(resolve))
+        Self::dialing(Dialer::default())
     }
 
     /// With another way to the API servers than TCP.

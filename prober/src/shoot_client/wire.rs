@@ -9,33 +9,24 @@
 mod lease;
 mod node;
 
-use parking_lot::Mutex;
+use std::io;
+
+use futures::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, Take, copy_buf, sink};
+use futures::{FutureExt, TryStreamExt, stream};
 use prost::Message;
 use prost::encoding::{WireType, check_wire_type, decode_key, decode_varint};
+
+use super::error::ProbeStep;
 
 pub use self::node::NodeList;
 
 /// Begins every content type of Kubernetes' protobuf.
-const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
+pub(super) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// Begins every body in it.
-const MAGIC: &[u8] = b"k8s\0";
-/// The most bytes of the key of a field and its length.
-const MAX_HEAD: usize = 20;
-
-/// The most items that are read from the pages of a list: four times as many nodes as Kubernetes
-/// supports in a cluster.
-const MAX_ITEMS: usize = 20_000;
+const MAGIC: [u8; 4] = *b"k8s\0";
 /// The most that is held of a list, in bytes, the item that is coming included: twice what 5,000
 /// leases or nodes take whose names have 64 bytes.
 const MAX_HELD: usize = 1 << 20;
-/// The longest text that is read, in bytes: names have 253 at most, reasons of conditions 1,024; the
-/// token of a page has the longest name in it, in base64.
-const MAX_TEXT: usize = 1024;
-
-/// No honest item is larger, in bytes. A forged one of 1 MiB may be half a million empty conditions,
-/// which take 36 times as much when they are decoded: only one of these is decoded at a time.
-const LARGE: usize = 64 << 10;
-static LARGE_ITEM: Mutex<()> = Mutex::new(());
 
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
@@ -45,16 +36,17 @@ pub enum DecodeError {
     Magic,
     #[error("{0}")]
     Protobuf(#[from] prost::DecodeError),
-    #[error("the list ends within a field")]
+    /// The body's own error, or that a field ends behind its end.
+    #[error("the list cannot be read: {0}")]
+    Read(#[from] io::Error),
+    #[error("the list ends within an item")]
     Cut,
     #[error("the answer is a {found:?}, not a {expected}")]
     Kind {
         expected: &'static str,
         found: String,
     },
-    #[error(
-        "the list has more than {MAX_ITEMS} items, {MAX_HELD} bytes to be held, or {MAX_TEXT} bytes of a text"
-    )]
+    #[error("of the list more than {MAX_HELD} bytes would be held")]
     TooLarge,
     /// No list of an API server is without a resourceVersion.
     #[error("the list has no resourceVersion")]
@@ -64,13 +56,14 @@ pub enum DecodeError {
 }
 
 /// The items of a list; only what matters of each is kept.
-pub trait ItemList: Clone + Default + Send {
+pub trait ItemList: Clone + Default + Send + Sync + 'static {
     const KIND: &'static str;
+    /// The path of the list, with the query.
+    const PATH: &'static str;
+    const STEP: ProbeStep;
 
     /// An item as prost decodes it. One value serves all, so that only the first one allocates.
     type Item: Message + Default;
-
-    fn count(&self) -> usize;
 
     /// The bytes that the items take.
     fn bytes(&self) -> usize;
@@ -100,192 +93,139 @@ struct ListMeta {
     next: String,
 }
 
-/// The message whose fields come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
-    Nothing,
-    Envelope,
-    /// So many bytes of it are to come.
-    List(usize),
+/// Reads the page behind these items.
+pub async fn read_page<L: ItemList>(
+    mut body: impl AsyncBufRead + Unpin,
+    mut items: L,
+) -> Result<Page<L>, DecodeError> {
+    let mut magic = [0; MAGIC.len()];
+    body.read_exact(&mut magic).await?;
+    if magic != MAGIC {
+        return Err(DecodeError::Magic);
+    }
+    let (mut type_meta, mut meta) = (TypeMeta::default(), ListMeta::default());
+    let mut held = Vec::new();
+    while let Some((number, length)) = next_field(&mut body).await? {
+        match number {
+            1 => {
+                hold(&mut body, length, MAX_HELD, &mut held).await?;
+                type_meta.merge(&*held)?;
+            }
+            2 => {
+                // The kind comes before the list, from every API server. Taken, so that a second
+                // list has none.
+                let found = std::mem::take(&mut type_meta.kind);
+                if found != L::KIND {
+                    return Err(DecodeError::Kind {
+                        expected: L::KIND,
+                        found: shortened(&found),
+                    });
+                }
+                let mut list = (&mut body).take(length);
+                meta = read_list(&mut list, &mut items, &mut held).await?;
+                if list.limit() > 0 {
+                    return Err(DecodeError::Cut);
+                }
+            }
+            _ => skip(&mut body, length).await?,
+        }
+    }
+    if meta.resource_version.is_empty() {
+        return Err(DecodeError::NoResourceVersion);
+    }
+    let next = Some(meta.next).filter(|token| !token.is_empty());
+    Ok(Page { items, next })
 }
 
-impl Within {
-    fn list(left: usize) -> Self {
-        if left == 0 {
-            Self::Envelope
+async fn read_list<L: ItemList>(
+    list: &mut Take<impl AsyncBufRead + Unpin>,
+    items: &mut L,
+    held: &mut Vec<u8>,
+) -> Result<ListMeta, DecodeError> {
+    let (mut meta, mut item) = (ListMeta::default(), L::Item::default());
+    while let Some((number, length)) = next_field(list).await? {
+        if number > 2 {
+            skip(list, length).await?;
+            continue;
+        }
+        // The others are about as long.
+        let to_come = list.limit() / length.max(1);
+        let room = MAX_HELD.saturating_sub(items.bytes());
+        hold(list, length, room, held).await?;
+        if number == 1 {
+            meta.merge(&**held)?;
         } else {
-            Self::List(left)
+            item.clear();
+            item.merge(&**held)?;
+            items.add(&mut item, to_come as usize)?;
         }
     }
+    Ok(meta)
 }
 
-pub struct ListReader<L: ItemList> {
-    within: Within,
-    /// Bytes that are not read yet, since their field is not complete.
-    held: Vec<u8>,
-    /// Bytes to come of a field that nobody reads.
-    skipped: usize,
-    type_meta: TypeMeta,
-    list_meta: ListMeta,
-    item: L::Item,
-    items: L,
+/// Reads a page that is there already, in pieces.
+pub fn read_pieces<'a, L: ItemList>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Page<L>, DecodeError> {
+    let pieces = stream::iter(pieces.into_iter().map(io::Result::Ok));
+    let page = read_page(pieces.into_async_read(), L::default());
+    page.now_or_never().unwrap_or(Err(DecodeError::Cut))
 }
 
-impl<L: ItemList> ListReader<L> {
-    /// Reads the page behind these items.
-    pub fn new(items: L) -> Self {
-        Self {
-            within: Within::Nothing,
-            held: Vec::new(),
-            skipped: 0,
-            type_meta: TypeMeta::default(),
-            list_meta: ListMeta::default(),
-            item: L::Item::default(),
-            items,
-        }
+/// The number and the length of the next field, which is bytes as all fields of the envelope and of
+/// lists are; `None` at the end.
+async fn next_field(
+    bytes: &mut (impl AsyncBufRead + Unpin),
+) -> Result<Option<(u32, u64)>, DecodeError> {
+    if bytes.fill_buf().await?.is_empty() {
+        return Ok(None);
     }
-
-    /// Reads the field that begins these bytes, of the list only its head. Returns what is behind
-    /// it; `None` if it is not complete.
-    fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, DecodeError> {
-        if self.within == Within::Nothing {
-            return self.read_magic(bytes);
-        }
-        let (tag, begin, end) = match head(bytes) {
-            Err(_) if bytes.len() < MAX_HEAD => return Ok(None),
-            head => head?,
-        };
-        if (self.within, tag) == (Within::Envelope, 2) {
-            self.begin_list(end - begin)?;
-            return Ok(Some(&bytes[begin..]));
-        }
-        let (content, rest) = if tag > 2 {
-            // Nobody reads it.
-            self.skipped = end.saturating_sub(bytes.len());
-            bytes.split_at(end.min(bytes.len()))
-        } else if end > MAX_HELD.saturating_sub(self.items.bytes()) {
-            return Err(DecodeError::TooLarge);
-        } else if let Some((field, rest)) = bytes.split_at_checked(end) {
-            (&field[begin..], rest)
-        } else {
-            return Ok(None);
-        };
-        match (self.within, tag) {
-            (Within::Envelope, 1) => self.type_meta.merge(content)?,
-            (Within::List(_), 1) => self.list_meta.merge(content)?,
-            // The others are about as long.
-            (Within::List(left), 2) => self.add(content, left / end)?,
-            _ => {}
-        }
-        if let Within::List(left) = self.within {
-            self.within = Within::list(left.checked_sub(end).ok_or(DecodeError::Cut)?);
-        }
-        Ok(Some(rest))
-    }
-
-    fn read_magic<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, DecodeError> {
-        if bytes.len() < MAGIC.len() {
-            return Ok(None);
-        }
-        self.within = Within::Envelope;
-        bytes
-            .strip_prefix(MAGIC)
-            .map(Some)
-            .ok_or(DecodeError::Magic)
-    }
-
-    /// Begins the list. Its kind comes before it, from every API server.
-    fn begin_list(&mut self, length: usize) -> Result<(), DecodeError> {
-        // Taken, so that a second list has none.
-        let found = std::mem::take(&mut self.type_meta.kind);
-        if found != L::KIND {
-            return Err(DecodeError::Kind {
-                expected: L::KIND,
-                found: shortened(&found),
-            });
-        }
-        self.within = Within::list(length);
-        Ok(())
-    }
-
-    fn add(&mut self, item: &[u8], to_come: usize) -> Result<(), DecodeError> {
-        if self.items.count() >= MAX_ITEMS {
-            return Err(DecodeError::TooLarge);
-        }
-        let _alone = (item.len() > LARGE).then(|| LARGE_ITEM.lock());
-        self.item.clear();
-        self.item.merge(item)?;
-        self.items.add(&mut self.item, to_come)
-    }
-}
-
-/// The number of the field that begins these bytes, which is bytes as all fields of the envelope and of
-/// lists are, and where its content begins and ends.
-fn head(bytes: &[u8]) -> Result<(u32, usize, usize), prost::DecodeError> {
-    let mut rest = bytes;
-    let (tag, wire_type) = decode_key(&mut rest)?;
+    let (number, wire_type) = decode_key(&mut &varint(bytes).await?[..])?;
     check_wire_type(WireType::LengthDelimited, wire_type)?;
-    let length = decode_varint(&mut rest)?;
-    let begin = bytes.len() - rest.len();
-    Ok((tag, begin, begin.saturating_add(length as usize)))
+    let length = decode_varint(&mut &varint(bytes).await?[..])?;
+    Ok(Some((number, length)))
 }
 
-impl<L: ItemList> ListReader<L> {
-    pub(crate) fn check_content_type(&self, content_type: &str) -> Result<(), DecodeError> {
-        if content_type.starts_with(CONTENT_TYPE) {
-            Ok(())
-        } else {
-            Err(DecodeError::ContentType(shortened(content_type)))
+/// The bytes of a number; too many if it has no end.
+async fn varint(bytes: &mut (impl AsyncBufRead + Unpin)) -> io::Result<[u8; 11]> {
+    let mut number = [u8::MAX; 11];
+    for byte in &mut number {
+        bytes.read_exact(std::slice::from_mut(byte)).await?;
+        if *byte < 0x80 {
+            break;
         }
     }
+    Ok(number)
+}
 
-    pub fn feed(&mut self, piece: &[u8]) -> Result<(), DecodeError> {
-        let skipped = self.skipped.min(piece.len());
-        self.skipped -= skipped;
-        let mut held = std::mem::take(&mut self.held);
-        held.extend_from_slice(&piece[skipped..]);
-        let mut rest = &*held;
-        while !rest.is_empty()
-            && let Some(behind) = self.read(rest)?
-        {
-            rest = behind;
-        }
-        let read = held.len() - rest.len();
-        held.drain(..read);
-        self.held = held;
-        Ok(())
+/// Reads a field of this length, if there is room for it.
+async fn hold(
+    bytes: &mut (impl AsyncBufRead + Unpin),
+    length: u64,
+    room: usize,
+    held: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    // Items without a byte take room as well.
+    if length >= room {
+        return Err(DecodeError::TooLarge);
     }
+    held.resize(length, 0);
+    bytes.read_exact(held).await?;
+    Ok(())
+}
 
-    /// To be called when the body has ended.
-    pub fn finish(self) -> Result<Page<L>, DecodeError> {
-        if self.within != Within::Envelope || !self.held.is_empty() || self.skipped > 0 {
-            return Err(DecodeError::Cut);
-        }
-        let ListMeta {
-            resource_version,
-            next,
-        } = self.list_meta;
-        if resource_version.is_empty() {
-            return Err(DecodeError::NoResourceVersion);
-        }
-        not_too_long(&next)?;
-        Ok(Page {
-            items: self.items,
-            next: Some(next).filter(|token| !token.is_empty()),
-        })
+/// Passes over a field that nobody reads.
+async fn skip(bytes: &mut (impl AsyncBufRead + Unpin), length: u64) -> Result<(), DecodeError> {
+    if copy_buf(bytes.take(length), &mut sink()).await? < length {
+        return Err(DecodeError::Cut);
     }
+    Ok(())
 }
 
 /// Nothing endless gets into a log.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
-}
-
-fn not_too_long(text: &str) -> Result<&str, DecodeError> {
-    if text.len() > MAX_TEXT {
-        return Err(DecodeError::TooLarge);
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

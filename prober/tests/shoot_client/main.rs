@@ -7,7 +7,6 @@ mod allocations;
 mod credentials;
 mod failures;
 mod healthy;
-mod hostile;
 mod network;
 mod paging;
 mod shoot;

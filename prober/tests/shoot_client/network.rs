@@ -26,22 +26,16 @@ async fn a_name_that_cannot_be_resolved_is_a_matter_of_dns() {
 async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
     // No credential goes to another one.
     for (name, expired, line, found) in [
-        ("other.example", false, "", "tls at leases by "),
         ("127.0.0.1", true, "", "tls at leases by "),
+        ("other.example", false, "", "tls at leases by "),
         (
             "127.0.0.1",
             false,
-            "tls-server-name: other.internal",
+            "tls-server-name: api.internal",
             "tls at leases by ",
         ),
         (
-            "api.internal",
-            false,
-            "tls-server-name: 127.0.0.1",
-            "tls at leases by ",
-        ),
-        (
-            "api.internal",
+            "127.0.0.1",
             false,
             "tls-server-name: 'not a name'",
             "kubeconfig at leases by ",
@@ -50,13 +44,6 @@ async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
             "api.internal",
             false,
             "tls-server-name: api.internal",
-            "3 by leases/1",
-        ),
-        // An address may be a name.
-        (
-            "192.0.2.7",
-            false,
-            "tls-server-name: 192.0.2.7",
             "3 by leases/1",
         ),
     ] {
@@ -75,7 +62,7 @@ async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
     let mut shoot = TestShoot::start().await;
     let other = Authority::new().expect("an authority").pem();
     let kubeconfig = api_server::kubeconfig(&shoot.api.url(), &other, TOKEN);
-    shoot.secret.set(&kubeconfig);
+    shoot.set_secret(&kubeconfig);
     shoot.tell("probe: tls at leases by ").await;
 }
 
@@ -92,28 +79,21 @@ async fn proxy(listener: TcpListener, to: SocketAddr, head: &mut String) -> io::
 
 #[tokio::test]
 async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
-    // Only the proxy can lead there: nothing here resolves these names.
-    for (host, line) in [
-        ("kubernetes.default.svc", ""),
-        ("elsewhere.example", "\n    tls-server-name: localhost"),
-    ] {
-        let mut shoot = TestShoot::start().await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!(
-            "proxy-url: http://user:word@{}{line}",
-            listener.local_addr().expect("one")
-        );
-        shoot.lead(&format!("https://{host}:6443"), &url);
-        let (to, mut head) = (shoot.api.address(), String::new());
-        tokio::select! {
-            () = shoot.tell("probe: 3 by leases/1; probe: 3 by leases/1") => {}
-            ended = proxy(listener, to, &mut head) => panic!("{ended:?}"),
-        }
-        let head = head.to_lowercase();
-        assert!(head.starts_with(&format!("connect {host}:6443 http/1.1\r\n")));
-        let credentials = "\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n";
-        assert!(head.contains(credentials), "{head}");
+    let mut shoot = TestShoot::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("one");
+    // Only the proxy can lead there: nothing here resolves this name.
+    let line = format!("proxy-url: http://user:word@{at}");
+    shoot.lead("https://kubernetes.default.svc:6443", &line);
+    let (to, mut head) = (shoot.api.address(), String::new());
+    tokio::select! {
+        () = shoot.tell("probe: 3 by leases/1; probe: 3 by leases/1") => {}
+        ended = proxy(listener, to, &mut head) => panic!("{ended:?}"),
     }
+    let head = head.to_lowercase();
+    assert!(head.starts_with("connect kubernetes.default.svc:6443 http/1.1\r\n"));
+    let credentials = "\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n";
+    assert!(head.contains(credentials), "{head}");
 }
 
 #[tokio::test]

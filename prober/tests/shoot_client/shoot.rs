@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use api_server::protobuf::wire::{MEDIA_TYPE, envelope};
 use api_server::{Authority, Fault, FaultId, MemoryApi, Network, Options, When};
-use parking_lot::Mutex;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
-use prober::shoot_client::error::{Cause, ProbeError, ProbeStep};
+use prober::shoot_client::error::ProbeError;
 use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, Listing, ShootClient};
 use prober_core::lease::LeaseList;
@@ -31,32 +30,17 @@ const LEEWAY: Duration = Duration::from_secs(5);
 
 pub struct TestShoot {
     pub api: MemoryApi,
-    pub secret: Secret,
+    pub secret: Arc<KubeconfigSecret>,
     pub client: ShootClient,
     pub clock: Clock,
-    pub resources: Arc<Resources>,
     /// What one probe may take.
     pub timeout: Duration,
 }
 
 /// A Secret as the seed's watch shows it.
-#[derive(Clone, Default)]
-pub struct Secret(Arc<Mutex<Option<Arc<KubeconfigSecret>>>>);
-
-impl Secret {
-    pub fn set(&self, kubeconfig: &str) {
-        let kubeconfig = Some(kubeconfig.as_bytes().to_vec());
-        *self.0.lock() = Some(Arc::new(KubeconfigSecret { kubeconfig }));
-    }
-
-    pub fn current(&self) -> Result<Arc<KubeconfigSecret>, ProbeError> {
-        let stage = ProbeStep::Kubeconfig;
-        let secret = self.0.lock().clone();
-        secret.ok_or(ProbeError {
-            stage,
-            cause: Cause::NoSecret,
-        })
-    }
+fn secret(kubeconfig: &str) -> Arc<KubeconfigSecret> {
+    let kubeconfig = Some(kubeconfig.as_bytes().to_vec());
+    Arc::new(KubeconfigSecret { kubeconfig })
 }
 
 impl TestShoot {
@@ -75,27 +59,29 @@ impl TestShoot {
         let api = MemoryApi::start(&authority, options).await;
         let api = api.expect("an API server");
         api.access().grant(TOKEN, shoot_probe());
-        let secret = Secret::default();
-        secret.set(&api.kubeconfig(TOKEN));
-        let (clock, resources) = (Clock::start(), Arc::new(Resources::of_system()));
-        let client = ShootClient::new(clock, Arc::clone(&resources));
+        let secret = secret(&api.kubeconfig(TOKEN));
+        let clock = Clock::start();
+        let client = ShootClient::new(clock, Arc::new(Resources::of_system()));
         let shoot = Self {
             api,
             secret,
             client,
             clock,
-            resources,
             timeout: Duration::from_secs(2),
         };
         shoot.add_nodes(0..3);
         shoot
     }
 
+    pub fn set_secret(&mut self, kubeconfig: &str) {
+        self.secret = secret(kubeconfig);
+    }
+
     /// Changes the Secret to one that leads to this URL, with a line more in its cluster.
-    pub fn lead(&self, url: &str, line: &str) {
+    pub fn lead(&mut self, url: &str, line: &str) {
         let kubeconfig = self.api.kubeconfig_at(url, TOKEN);
         let lines = format!("    {line}\n    server:");
-        self.secret.set(&kubeconfig.replace("    server:", &lines));
+        self.set_secret(&kubeconfig.replace("    server:", &lines));
     }
 
     /// Every request for this path meets a fault from now on; `nodes+` are those that go on with a
@@ -107,12 +93,6 @@ impl TestShoot {
     /// The next request for this path meets a fault.
     pub fn meets_once(&self, path: &str, fault: Fault) -> FaultId {
         self.api.faults().add(to(path).once(), fault)
-    }
-
-    /// Probes with others of what all shoots share from now on.
-    pub fn share(&mut self, resources: &Arc<Resources>) {
-        self.resources = Arc::clone(resources);
-        self.client = ShootClient::new(self.clock, Arc::clone(resources));
     }
 
     /// Adds nodes with their leases.
@@ -129,15 +109,15 @@ impl TestShoot {
 
     /// Probes; the leases.
     pub async fn leases(&mut self) -> Result<Listing<LeaseList>, ProbeError> {
-        let (secret, budget) = (self.secret.current()?, Budget::starting_now(self.timeout));
-        checked(self.timeout, self.client.leases(&secret, budget)).await
+        let (secret, budget) = (&self.secret, Budget::starting_now(self.timeout));
+        checked(self.timeout, self.client.leases(secret, budget)).await
     }
 
     /// Probes; the leases and the nodes.
     pub async fn nodes(&mut self) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let (secret, budget) = (self.secret.current()?, Budget::starting_now(self.timeout));
+        let (secret, budget) = (&self.secret, Budget::starting_now(self.timeout));
         let probe = async {
-            self.client.leases(&secret, budget).await?;
+            self.client.leases(secret, budget).await?;
             self.client.nodes(budget).await
         };
         checked(self.timeout, probe).await
@@ -182,7 +162,9 @@ impl TestShoot {
                 return format!("{found} by {}", self.asked());
             }
             ["connections"] => return self.api.connections().accepted.to_string(),
-            ["another", "client"] => self.share(&self.resources.clone()),
+            ["another", "client"] => {
+                self.client = ShootClient::new(self.clock, Arc::new(Resources::of_system()));
+            }
             ["timeout", millis] => {
                 self.timeout = Duration::from_millis(millis.parse().expect(event))
             }
@@ -193,15 +175,10 @@ impl TestShoot {
                 tokio::time::resume();
             }
             ["network", "refused"] => self.api.set_network(Network::Refused),
-            ["cut"] => self.api.cut_connections(),
             ["grant", token] => self.api.access().grant(token, shoot_probe()),
             ["revoke", token] => self.api.access().revoke(token),
-            ["secret", token] => self.secret.set(&self.api.kubeconfig(token)),
-            ["empty", "secret"] => {
-                let empty = KubeconfigSecret { kubeconfig: None };
-                *self.secret.0.lock() = Some(Arc::new(empty));
-            }
-            ["no", "secret"] => *self.secret.0.lock() = None,
+            ["secret", token] => self.set_secret(&self.api.kubeconfig(token)),
+            ["empty", "secret"] => self.set_secret(""),
             ["faults", "end"] => self.api.faults().clear(),
             [path, fault, ref once @ ..] => {
                 let when = to(path);

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use prober_core::lifecycle::{Lifecycle, StopReason};
 
 use super::*;
+use crate::observability::report::Reporter;
 use crate::seed::ClusterState;
 use crate::tests::{CONFIG, at, shared};
 
@@ -32,7 +33,7 @@ async fn what_needs_attention_comes_first_and_then_by_name() {
         let cluster = cluster(lifecycle);
         shared.statuses.set_cluster(namespace, Some(&cluster));
     }
-    let handle = shared.statuses.register("c", &config, at(0.0), None);
+    let reporter = Reporter::new(&shared.statuses, "c", &config, at(0.0), None);
     tokio::time::advance(Duration::from_secs(40)).await;
     let status = || ProberStatus::new(&shared.statuses, &shared.seed, &config, false);
     let shown = || {
@@ -43,9 +44,8 @@ async fn what_needs_attention_comes_first_and_then_by_name() {
     // Its probe is overdue. No namespace could be read, so that the others need attention, too.
     let overdue = "c probed, a hibernated, b hibernated, d unreadable";
     assert_eq!(shown(), overdue);
-    assert_eq!(status().shoots_by_state["hibernated"], 2);
     assert_eq!(status().shoots[0].dependents.len(), 1);
-    drop(handle);
+    drop(reporter);
     let by_name = "a hibernated, b hibernated, c probed, d unreadable";
     assert_eq!(shown(), by_name);
     shared.statuses.set_cluster("a", None);
@@ -55,41 +55,33 @@ async fn what_needs_attention_comes_first_and_then_by_name() {
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_is_not_probed_is_never_overdue() {
     let shared = shared(CONFIG);
-    let config = Arc::clone(&shared.config.borrow());
-    let cluster = cluster(Some(Lifecycle::Probe));
-    let limit = TimeDelta::seconds(30);
-    let mut handles = Vec::new();
-    for (namespace, first) in [("late", 0.0), ("later", -5.0), ("in time", 1.0)] {
-        shared.statuses.set_cluster(namespace, Some(&cluster));
-        let handle = shared
-            .statuses
-            .register(namespace, &config, at(first), None);
-        handles.push(handle);
-    }
+    let (statuses, config) = (&shared.statuses, Arc::clone(&shared.config.borrow()));
+    let mut reporters = [("later", -5.0), ("late", 0.0), ("in time", 1.0)]
+        .map(|(name, first)| {
+            statuses.set_cluster(name, Some(&cluster(Some(Lifecycle::Probe))));
+            Reporter::new(statuses, name, &config, at(first), None)
+        })
+        .into_iter();
     tokio::time::advance(Duration::from_secs(31)).await;
-    let late = |namespace: &str, late| Some((namespace.to_owned(), TimeDelta::seconds(late)));
-    let overdue = || shared.statuses.overdue(limit);
-    assert_eq!(overdue(), late("later", 36));
-    drop(handles.remove(1));
-    assert_eq!(overdue(), late("late", 31));
-    drop(handles.remove(0));
-    assert_eq!(overdue(), None);
+    for expected in [Some(("later", 36)), Some(("late", 31)), None] {
+        let late = expected.map(|(name, late)| (name.to_owned(), TimeDelta::seconds(late)));
+        assert_eq!(statuses.overdue(TimeDelta::seconds(30)), late);
+        drop(reporters.next());
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_outages_are_kept_and_those_of_a_later_version_can_be_read() {
+async fn the_last_outages_are_kept() {
     let shared = shared(CONFIG);
-    let config = Arc::clone(&shared.config.borrow());
-    let handle = shared.statuses.register("loud", &config, at(0.0), None);
-    for second in 0..30 {
-        let record = serde_json::json!({
-            "namespace": "loud", "began": "2026-01-02T00:00:00Z", "ended": format!("2026-01-02T00:01:{second:02}Z"),
-            "end": "eclipsed", "heldDown": [], "writes": second, "colour": 1,
-        });
-        handle.keep(serde_json::from_value(record).expect("a record"));
+    for writes in 0..30 {
+        let outage = Outage {
+            writes,
+            ..Outage::default()
+        };
+        shared.statuses.keep(outage);
     }
+    let config = Arc::clone(&shared.config.borrow());
     let status = ProberStatus::new(&shared.statuses, &shared.seed, &config, false);
     let writes = status.outages.iter().map(|outage| outage.writes);
     assert!(writes.eq((10..30).rev()));
-    assert_eq!(status.outages[0].seconds(), 89.0);
 }

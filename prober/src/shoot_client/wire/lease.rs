@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use prober_core::lease::{LeaseList, LeaseRecord};
 use prost::Message;
 
-use super::{DecodeError, ItemList, not_too_long, shortened};
+use super::{DecodeError, ItemList, ProbeStep, shortened};
 
 /// The length of most names of nodes, which are those of machines, in bytes.
 const NAME_LENGTH: usize = 64;
@@ -64,19 +64,18 @@ impl WireLease {
 
 impl ItemList for LeaseList {
     const KIND: &'static str = "LeaseList";
+    /// In one page unless the API server wants it otherwise.
+    const PATH: &'static str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    const STEP: ProbeStep = ProbeStep::Leases;
 
     type Item = WireLease;
-
-    fn count(&self) -> usize {
-        self.len()
-    }
 
     fn bytes(&self) -> usize {
         self.allocated()
     }
 
     fn add(&mut self, lease: &mut WireLease, to_come: usize) -> Result<(), DecodeError> {
-        let name = not_too_long(&lease.metadata.name)?;
+        let name = lease.metadata.name.as_str();
         if !self.has_room(name) {
             // A sixteenth more, since leases are not equally long.
             let count = (to_come + to_come / 16).min(MAX_EXPECTED);
