@@ -34,7 +34,7 @@ fn table(page: &str, after: &str, cell: usize) -> (Vec<String>, BTreeMap<String,
 
 #[test]
 fn the_table_of_flags_is_that_of_the_program() {
-    let (mut rows, mut defaults) = (Vec::new(), BTreeMap::new());
+    let (mut rows, mut known) = (Vec::new(), BTreeSet::new());
     for flag in AgentArgs::command().get_opts() {
         let takes = if flag.is_require_equals_set() {
             "true or false; alone: true"
@@ -54,10 +54,11 @@ fn the_table_of_flags_is_that_of_the_program() {
             names.join("`, `")
         );
         rows.push(row.replace("``", ""));
-        defaults.extend(names.into_iter().map(|name| (name, default.clone())));
+        known.extend(names);
     }
     assert_eq!(table("docs/configure.md", "program: flags -->", 0).0, rows);
-    assert_eq!(table("docs/swap-image.md", "## Flags", 1).1, defaults);
+    let (_, differ) = table("docs/swap-image.md", "## Flags", 0);
+    assert!(differ.keys().all(|flag| known.contains(flag)), "{differ:?}");
 }
 
 /// A config of nothing but defaults.
@@ -156,7 +157,7 @@ fn page_and_chart_know_every_key() {
         let config = &schema["properties"][agent]["properties"]["config"]["properties"];
         assert_eq!(keys(config), *read, "the chart");
     }
-    let (_, mut named) = table("docs/swap-image.md", "## Config keys", 0);
-    named.retain(|key, _| !key.contains('.'));
-    assert!(named.keys().eq(prober.union(&weeder)), "{named:?}");
+    let (_, differ) = table("docs/swap-image.md", "## Config keys", 0);
+    let is_read = |key: &String| prober.contains(key) || weeder.contains(key);
+    assert!(differ.keys().all(is_read), "{differ:?}");
 }
