@@ -35,7 +35,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little
 /// less, since some of it may pass before the request gets here. Whoever drops a request sooner has
 /// another reason: a write is cancelled, the process ends. Who drops a later one for such a
-/// reason costs a handshake, no more; an answer takes milliseconds.
+/// reason costs a handshake, and a run of the program that prints the credentials, if there is one;
+/// an answer takes milliseconds.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
 /// The shortest life of a client that cannot reach the seed.
 const RENEW_PAUSE: Duration = Duration::from_secs(1);
@@ -157,7 +158,7 @@ impl Connections {
         dialer: Dialer,
         counter: RequestCounter,
     ) -> anyhow::Result<Self> {
-        let client = CurrentClient::new(route(&find).await?, &dialer);
+        let client = CurrentClient::new(route(&*find).await?, &dialer);
         Ok(Self {
             find,
             dialer,
@@ -193,7 +194,7 @@ impl Connections {
     async fn current_client(&self) -> Arc<CurrentClient> {
         let mut current = self.current.lock().await;
         if current.is_stale.load(Ordering::Relaxed) {
-            let route = route(&self.find).await.unwrap_or_else(|error| {
+            let route = route(&*self.find).await.unwrap_or_else(|error| {
                 tracing::warn!(
                     error = with_causes(&*error),
                     "how to get to the seed cannot be read again, what was known of it stays in use"
@@ -206,10 +207,15 @@ impl Connections {
     }
 }
 
-/// The way to the seed. Files and a program that prints the credentials are read beside everything
-/// else; kube panics at a token of it that no header can carry.
-async fn route(find: &Arc<FindSeed>) -> anyhow::Result<Arc<Route>> {
-    let find = Arc::clone(find);
-    let found = spawn_blocking(move || anyhow::Ok(find()?.route()?)).await;
-    found.context("the kubeconfig names or prints a token that no HTTP header can carry")?
+/// The way to the seed. A program that prints the credentials runs beside everything else; kube
+/// panics at a token of it that no header can carry.
+async fn route(find: &FindSeed) -> anyhow::Result<Arc<Route>> {
+    let seed = find()?;
+    let user = &seed.config.auth_info;
+    if user.exec.is_none() && user.auth_provider.is_none() {
+        return Ok(seed.route()?);
+    }
+    let prepared = spawn_blocking(|| seed.route()).await;
+    let refused = "the kubeconfig names or prints a token that no HTTP header can carry";
+    Ok(prepared.context(refused)??)
 }
