@@ -28,7 +28,7 @@ use super::synthetic::SyntheticShoots;
 const READ_AT_ONCE: usize = 16 << 10;
 
 /// What a bare loop is to do.
-#[derive(Args, Clone, Debug)]
+#[derive(Args)]
 pub struct BaselineOptions {
     /// Seconds between two requests to the same shoot.
     #[arg(long)]
