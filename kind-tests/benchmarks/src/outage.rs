@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 use chrono::{DateTime, TimeDelta, Utc};
 use testbed::SeedCluster;
-use testbed::audit::Mark;
+use testbed::audit::{Asked, Mark};
 
 /// When what is due in an outage, by the stamps of the nodes' last renewals.
 pub struct Course {
@@ -44,14 +44,14 @@ pub struct DeploymentWrite {
 pub fn writes(seed: &SeedCluster, since: &Mark) -> Result<Vec<DeploymentWrite>> {
     let mut asked = seed.asked_since(since);
     asked.retain(|asked| asked.patches_deployment() && asked.code < 300);
-    let write = |asked: testbed::audit::Asked| {
-        anyhow::Ok(DeploymentWrite {
+    let write = |asked: Asked| {
+        Ok(DeploymentWrite {
             answered: asked.answered.parse()?,
             namespace: asked.namespace,
             name: asked.name,
         })
     };
-    let mut writes = asked.into_iter().map(write).collect::<Result<Vec<_>>>()?;
+    let mut writes: Vec<_> = asked.into_iter().map(write).collect::<Result<_>>()?;
     writes.sort_by_key(|write| write.answered);
     Ok(writes)
 }

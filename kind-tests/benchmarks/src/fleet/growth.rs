@@ -2,7 +2,7 @@
 
 use std::iter::zip;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use api_server::{Authority, MemoryApi, Options};
 use testbed::agent::{AgentKind, RunningAgent};
 use testbed::gardener;
@@ -65,11 +65,6 @@ async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result
     let prober = RunningAgent::alone(kind, &kubeconfig, Some(&config), &[])?;
     fleet.probed(2, shoots).await?;
     let measured = fleet.measure(seconds, prober.id()).await?;
-    let [probes, requests] = [measured.probes, measured.requests];
-    ensure!(
-        requests == probes && probes >= shoots as f64,
-        "{requests} requests for {probes} probes of {shoots} shoots"
-    );
     end(prober).await?;
     api.shutdown().await;
     let cpu = measured.cpu * 60_000.0 / seconds as f64;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api_server::protobuf::wire::{message, number, text, time};
-use api_server::{Authority, MemoryApi, Options, protobuf};
+use api_server::{Authority, MemoryApi, Options, Record, protobuf};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
@@ -114,7 +114,7 @@ impl SyntheticShoots {
 
     /// Where each listens.
     pub fn urls(&self) -> impl Iterator<Item = String> {
-        self.all.iter().map(|(api, _)| api.url())
+        self.apis().map(MemoryApi::url)
     }
 
     /// The kubeconfig for one of them, as Gardener writes it into the access Secret.
@@ -145,11 +145,12 @@ impl SyntheticShoots {
         now
     }
 
-    /// How often each was probed so far.
-    fn probes(&self) -> impl Iterator<Item = usize> {
-        let is_probe = |request: &api_server::Record| request.resource == LEASES;
-        let apis = self.all.iter();
-        apis.map(move |(api, _)| api.requests().count(is_probe))
+    fn apis(&self) -> impl Iterator<Item = &MemoryApi> {
+        self.all.iter().map(|(api, _)| api)
+    }
+
+    fn forget_requests(&self) {
+        self.apis().for_each(|api| api.requests().clear());
     }
 
     /// Waits until each of the first `shoots` has been probed so often from now on.
@@ -157,10 +158,11 @@ impl SyntheticShoots {
         progress(format!(
             "waiting until each of {shoots} shoots has been probed {times} times"
         ));
-        let begin = Vec::from_iter(self.probes());
+        self.forget_requests();
         eventually("each shoot has been probed", async || {
-            let counts = self.probes().zip(&begin).take(shoots);
-            let few = counts.filter(|(now, begin)| *now < **begin + times).count();
+            let apis = self.apis().take(shoots);
+            let few = apis.filter(|api| api.requests().count(is_probe) < times);
+            let few = few.count();
             ensure!(few == 0, "{few} have not");
             Ok(())
         })
@@ -170,24 +172,28 @@ impl SyntheticShoots {
     /// What happens in so many seconds, in which this process probes.
     pub async fn measure(&self, seconds: u64, process: i32) -> Result<Measured> {
         progress(format!("measuring for {seconds} s"));
-        let counts = || {
-            let apis = self.all.iter().map(|(api, _)| api);
-            let counts = apis.map(|api| [api.requests().total(), api.connections().handshakes]);
-            let [requests, connections] = counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
-            let probes = self.probes().sum::<usize>() as u64;
-            [probes, requests, connections]
+        let connections = || -> u64 {
+            let handshakes = self.apis().map(|api| api.connections().handshakes);
+            handshakes.sum()
         };
-        let (before, used) = (counts(), Usage::of(process)?);
+        self.forget_requests();
+        let (connected, used) = (connections(), Usage::of(process)?);
         sleep(Duration::from_secs(seconds)).await;
-        let (usage, now) = (Usage::of(process)?, counts());
-        let [probes, requests, connections] =
-            std::array::from_fn(|count| (now[count] - before[count]) as f64);
+        let usage = Usage::of(process)?;
+        let count = |is_counted: fn(&Record) -> bool| {
+            let counts = self.apis().map(|api| api.requests().count(is_counted));
+            counts.sum::<usize>() as f64
+        };
         Ok(Measured {
-            probes,
-            requests,
-            connections,
+            probes: count(is_probe),
+            requests: count(|_| true),
+            connections: (connections() - connected) as f64,
             cpu: (usage.cpu - used.cpu).as_secs_f64(),
             usage,
         })
     }
+}
+
+fn is_probe(request: &Record) -> bool {
+    request.resource == LEASES
 }
