@@ -1,4 +1,4 @@
-//! What a probe costs on this side, but for the network: the time that its pure part takes, beside a
+//! The cost of a probe on this side, but for the network: the time that its pure part takes, beside a
 //! copy of the same bytes, and what all of it allocates.
 
 mod probing;

@@ -19,10 +19,10 @@ use testbed::agent::RunningAgent;
 /// Kubernetes' grace period, in seconds.
 pub const USUAL_GRACE: u32 = 40;
 
-/// How many synthetic shoots there are, and what they are like.
+/// Synthetic shoots.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct FleetPlan {
-    /// How many shoots.
+    /// Number of shoots
     #[arg(long, default_value_t = 300)]
     pub shoots: usize,
     /// Nodes in each.

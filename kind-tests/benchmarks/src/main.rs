@@ -1,4 +1,4 @@
-//! What the watchdog wins and what it costs, measured: each subcommand is one benchmark, which ends
+//! Measures what the watchdog wins and what it costs: each subcommand is one benchmark, which ends
 //! by itself and prints a table.
 //!
 //! ```text
@@ -23,7 +23,7 @@ enum Benchmark {
     Healthy {
         #[command(flatten)]
         plan: FleetPlan,
-        /// For how many seconds they are measured
+        /// Seconds for which they are measured
         #[arg(long, default_value_t = 190)]
         seconds: u64,
     },
@@ -35,21 +35,21 @@ enum Benchmark {
         #[arg(long, default_value_t = 360)]
         age: u64,
     },
-    /// What one shoot more costs
+    /// The cost of one shoot more
     #[command(mut_arg("shoots", |shoots| shoots.default_value("2000")))]
     Growth {
         #[command(flatten)]
         plan: FleetPlan,
-        /// For how many seconds each size is measured
+        /// Seconds for which each size is measured
         #[arg(long, default_value_t = 114)]
         seconds: u64,
     },
     /// The weeder's start, and how soon it deletes
     Weeder {
-        /// How many shoots
+        /// Number of shoots
         #[arg(long, default_value_t = 300)]
         shoots: usize,
-        /// For how many seconds the requests of a start are counted; the Go original's were in 20
+        /// Seconds in which the requests of a start are counted; the Go original's were in 20
         #[arg(long, default_value_t = 20)]
         seconds: u64,
     },
@@ -57,7 +57,7 @@ enum Benchmark {
     Start {
         #[command(flatten)]
         plan: FleetPlan,
-        /// How often it is started
+        /// Number of starts
         #[arg(long, default_value_t = 11)]
         times: usize,
     },

@@ -1,24 +1,23 @@
-//! What the leases of an outage say about its course, and the seed's audit log about the writes in
-//! it.
+//! The course of an outage by the leases in it, and the writes in it by the seed's audit log.
 
 use anyhow::{Result, bail};
 use chrono::{DateTime, TimeDelta, Utc};
 use testbed::SeedCluster;
 use testbed::audit::{Asked, Mark};
 
-/// When what is due in an outage, by the stamps of the nodes' last renewals.
+/// Moments at which something is due in an outage, by the stamps of the nodes' last renewals.
 pub struct Course {
-    /// When the verdict can first fall: when 0.6 of the leases, which is the default of
+    /// The first possible verdict: 0.6 of the leases, which is the default of
     /// nodeLeaseFailureFraction, are older than three quarters of the grace.
     pub verdict: DateTime<Utc>,
-    /// When the oldest stamp is older than the grace: kube-controller-manager marks no node before.
+    /// The end of the oldest stamp's grace: kube-controller-manager marks no node before.
     pub first_end: DateTime<Utc>,
-    /// When the youngest is.
+    /// The end of the youngest stamp's.
     pub last_end: DateTime<Utc>,
 }
 
 impl Course {
-    /// Of two stamps or more; with fewer there is no verdict.
+    /// Takes two stamps or more; with fewer there is no verdict.
     pub fn of(mut stamps: Vec<DateTime<Utc>>, grace: TimeDelta) -> Result<Self> {
         stamps.sort_unstable();
         let [first, .., last] = stamps[..] else {

@@ -55,22 +55,22 @@ pub struct RaceOptions {
 
 /// One outage of one shoot.
 pub struct Trial {
-    /// How many nodes the shoot had.
+    /// Nodes of the shoot.
     nodes: usize,
-    /// How many of these were ever Unknown.
+    /// Nodes that were ever Unknown.
     unknown: usize,
     course: Course,
     /// The prober's writes to the shoot's Deployments.
     writes: Vec<DeploymentWrite>,
-    /// When the leader was killed.
+    /// The moment at which the leader was killed.
     killed: Option<DateTime<Utc>>,
-    /// When kube-controller-manager's process ended.
+    /// The end of kube-controller-manager's process.
     ended: Option<DateTime<Utc>>,
-    /// How many endpoints of a Service with a pod on each node were ever not ready.
+    /// Endpoints of a Service with a pod on each node that were ever not ready.
     endpoints_lost: usize,
-    /// For how many seconds that Service had no ready endpoint.
+    /// Seconds for which that Service had no ready endpoint.
     unserved: f64,
-    /// Whether all came to be as before.
+    /// Says that all came to be as before.
     is_restored: bool,
 }
 
@@ -84,8 +84,8 @@ impl Trial {
         Some(kcm?.answered)
     }
 
-    /// How long after the kill, or the verdict, if that was later, the next write before the end of
-    /// kube-controller-manager was answered.
+    /// Seconds from the kill, or the verdict, if that was later, to the answer of the next write, no
+    /// later than kube-controller-manager's.
     fn after_kill(&self) -> Option<f64> {
         let (killed, last) = (self.killed?, self.kcm_written()?);
         let mut writes = self.writes.iter().map(|write| write.answered);

@@ -1,4 +1,4 @@
-//! What a benchmark found, as a table for people.
+//! A benchmark's findings, as a table for people.
 
 use chrono::Utc;
 

@@ -1,4 +1,4 @@
-//! What is on a seed full of shoots: for each its namespace, its Cluster, the Secret with its
+//! The objects on a seed full of shoots: for each its namespace, its Cluster, the Secret with its
 //! kubeconfig, its Machines and the three Deployments; and beside them what is none of the prober's
 //! business.
 

@@ -1,4 +1,4 @@
-//! What one shoot more costs, from a hundred to thousands.
+//! The cost of one shoot more, from a hundred to thousands.
 
 use std::iter::zip;
 
@@ -11,7 +11,7 @@ use super::synthetic::SyntheticShoots;
 use super::{FleetPlan, end, fill, prober_config};
 use crate::report::{BenchmarkReport, progress};
 
-/// By how much, in percent, the cost of one shoot more may differ from its mean between two sizes.
+/// Percent by which the cost of one shoot more may differ from its mean between two sizes.
 const FLAT: f64 = 15.0;
 
 /// The sizes, in twentieths of all shoots.
@@ -49,7 +49,7 @@ pub async fn run(plan: FleetPlan, seconds: u64) -> Result<()> {
     Ok(())
 }
 
-/// What so many of the shoots cost: CPU in ms a minute, memory in KiB.
+/// Measures so many of the shoots: CPU in ms a minute, memory in KiB.
 async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result<[f64; 2]> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
     let options = Options {

@@ -1,4 +1,4 @@
-//! What a seed full of healthy shoots costs: requests, CPU, memory.
+//! The cost of a seed full of healthy shoots: requests, CPU, memory.
 
 use anyhow::{Result, ensure};
 use testbed::{Testbed, start_prober};

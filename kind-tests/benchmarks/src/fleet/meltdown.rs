@@ -31,7 +31,7 @@ const NODES: &str = "/api/v1/nodes?limit=200";
 /// (32).
 const IN_FLIGHT: usize = 32;
 
-/// How long the pods of a Deployment take to go, which no client may cut short: the second level waits for it.
+/// Time that the pods of a Deployment take to go: the second level waits for it, whoever writes.
 const PODS_GO: Duration = Duration::from_secs(1);
 
 /// Runs it.

@@ -1,4 +1,4 @@
-//! How large the binary is, and how long it takes from its start until it is ready.
+//! The binary's size, and the time from its start until it is ready.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::fill::fill_seed;
 use super::{FleetPlan, end};
 use crate::report::BenchmarkReport;
 
-/// How often `/readyz` is requested.
+/// Time between two requests for `/readyz`.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Runs it.

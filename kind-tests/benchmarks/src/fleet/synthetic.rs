@@ -25,7 +25,7 @@ use crate::report::progress;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// What was observed of the probes in some seconds, and what the process that probes used in them.
+/// Probes in some seconds, and what the process that probes used in them.
 pub struct Measured {
     /// Requests for leases.
     pub probes: f64,
@@ -35,7 +35,7 @@ pub struct Measured {
     pub connections: f64,
     /// Seconds of CPU in that time.
     pub cpu: f64,
-    /// What the process has used since its start.
+    /// Usage of the process since its start.
     pub usage: Usage,
 }
 
@@ -46,19 +46,19 @@ pub struct SyntheticShoots {
     all: Vec<(MemoryApi, Arc<Mutex<Renewals>>)>,
 }
 
-/// How the nodes of one shoot renew: one after the other, evenly spread over a beat. All times are
+/// Renewals of the nodes of one shoot, one after the other, evenly spread over a beat. All times are
 /// microseconds, as exact as stamps are.
 struct Renewals {
     beat: i64,
-    /// When in a beat the first node renews.
+    /// The first node's moment in a beat.
     phase: i64,
     nodes: i64,
-    /// When no node reaches its API server.
+    /// The time in which no node reaches its API server.
     outage: Range<i64>,
 }
 
 impl Renewals {
-    /// When each node has last renewed, as seen at this moment.
+    /// The last renewal of each node, as seen at this moment.
     fn renewed(&self, at: i64) -> Vec<DateTime<Utc>> {
         let renewed = |node: i64| {
             let phase = self.phase + node * self.beat / self.nodes;
@@ -112,7 +112,7 @@ impl SyntheticShoots {
         })
     }
 
-    /// Where each listens.
+    /// The URL of each.
     pub fn urls(&self) -> impl Iterator<Item = String> {
         self.apis().map(MemoryApi::url)
     }
@@ -122,8 +122,8 @@ impl SyntheticShoots {
         self.all[shoot].0.kubeconfig("admin")
     }
 
-    /// From now on the nodes renew no more, one shoot after the other within a second. Returns when
-    /// the verdict can fall in each.
+    /// Ends the renewals, in one shoot after the other within a second. Returns when the verdict can
+    /// fall in each.
     pub fn cut(&self) -> Result<Vec<DateTime<Utc>>> {
         let (now, count) = (Utc::now(), i32::try_from(self.all.len())?);
         let cut = |(shoot, (_, renewals)): (i32, &(_, Arc<Mutex<Renewals>>))| {
@@ -136,7 +136,7 @@ impl SyntheticShoots {
         (0..count).zip(&self.all).map(cut).collect()
     }
 
-    /// From now on the nodes renew again, each when its phase wants it. Returns the moment.
+    /// Lets the nodes renew again, each when its phase wants it. Returns the moment.
     pub fn reconnect(&self) -> DateTime<Utc> {
         let now = Utc::now();
         for (_, renewals) in &self.all {
@@ -169,7 +169,7 @@ impl SyntheticShoots {
         .await
     }
 
-    /// What happens in so many seconds, in which this process probes.
+    /// Measures for so many seconds, in which this process probes.
     pub async fn measure(&self, seconds: u64, process: i32) -> Result<Measured> {
         progress(format!("measuring for {seconds} s"));
         let connections = || -> u64 {

@@ -29,10 +29,10 @@ const GRACE: Duration = Duration::from_secs(40);
 const SHOOTS: usize = 10;
 /// Each is a trial of all shoots.
 const ROUNDS: usize = 10;
-/// After this time nothing is left of it: kubelets renew within 7 s of its return, and expired
+/// Time after which nothing is left of it: kubelets renew within 7 s of its return, and expired
 /// leases are undecided for 11 s.
 const SETTLED: Duration = Duration::from_secs(45);
-/// Until then the initial delay is over, and every stamp has been seen to change.
+/// Time in which the initial delay passes, and every stamp is seen to change.
 const WATCHED: Duration = Duration::from_secs(60);
 
 /// Runs all rounds.

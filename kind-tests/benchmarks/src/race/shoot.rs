@@ -24,10 +24,10 @@ use super::Trial;
 use crate::fleet::fill::DEPENDENTS;
 use crate::outage::{Course, writes};
 
-/// How often kube-controller-manager checks the nodes (its --node-monitor-period). It sees a
+/// Time between kube-controller-manager's checks of the nodes (its --node-monitor-period). It sees a
 /// renewal up to so much later, and gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
-/// By how much a renewal may come late on a busy machine.
+/// Delay of a renewal on a busy machine.
 const LATE: Duration = Duration::from_secs(1);
 /// A node that is not ready, and that no Machine backs. kube-controller-manager taints it in its
 /// first round; that shows that it watches the nodes.
