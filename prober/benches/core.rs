@@ -1,4 +1,4 @@
-//! What a probe costs on this side, but for the network: the time that its pure part takes, beside a
+//! The cost of a probe on this side, but for the network: the time that its pure part takes, beside a
 //! copy of the same bytes, and what all of it allocates.
 
 mod probing;
@@ -11,7 +11,6 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use prober::shoot_client::wire::{ItemList, NodeList};
 use prober_core::lease::LeaseList;
 
 use crate::probing::ProbeBench;
@@ -21,30 +20,21 @@ use crate::work::{SteadyShoot, decode};
 const LARGE: usize = 5_000;
 
 fn pieces(criterion: &mut Criterion) {
-    let large = SteadyShoot::new(LARGE);
-    read::<LeaseList>(criterion, "5,000 leases", &large.leases);
-    let page = work::list("NodeList", &work::nodes(500));
-    read::<NodeList>(criterion, "a page of 500 nodes", &page);
-    criterion.bench_function("verdict on 5,000 leases and Machines", |bench| {
+    let large = SteadyShoot::new(LARGE).with_nodes();
+    criterion.bench_function("verdict on 5,000 leases, Machines, nodes", |bench| {
         bench.iter(|| large.judge());
     });
-    let with_nodes = SteadyShoot::new(LARGE).with_nodes();
-    criterion.bench_function("verdict on 5,000 leases, Machines, nodes", |bench| {
-        bench.iter(|| with_nodes.judge());
+    let mut usual = SteadyShoot::new(100);
+    criterion.bench_function("healthy probe computed, 100 nodes", |bench| {
+        bench.iter(|| usual.probe());
     });
-    for count in [100, LARGE] {
-        let mut shoot = SteadyShoot::new(count);
-        let name = format!("healthy probe computed, {count} nodes");
-        criterion.bench_function(&name, |bench| bench.iter(|| shoot.probe()));
-    }
-}
 
-/// Decodes a list, and does what memory allows at best: copies it.
-fn read<L: ItemList>(criterion: &mut Criterion, name: &str, body: &[u8]) {
-    let mut group = criterion.benchmark_group(name);
+    // Decodes a list, and does what memory allows at best: copies it.
+    let body = &large.leases;
+    let mut group = criterion.benchmark_group("5,000 leases");
     group.throughput(Throughput::Bytes(body.len() as u64));
     group.bench_function("decode", |bench| {
-        bench.iter(|| decode::<L>(black_box(body)));
+        bench.iter(|| decode::<LeaseList>(black_box(body)));
     });
     let mut to = Vec::with_capacity(body.len());
     group.bench_function("copy", |bench| {
@@ -58,10 +48,8 @@ fn read<L: ItemList>(criterion: &mut Criterion, name: &str, body: &[u8]) {
 
 /// Counts what a probe over TLS allocates, on a kept connection, all leases known.
 fn allocations(_: &mut Criterion) {
-    for count in [10, 100, 1_000, LARGE] {
-        let info = ProbeBench::new(count).allocations();
-        println!("{count} nodes: a healthy probe {info:?}");
-    }
+    let info = ProbeBench::new(100).allocations();
+    println!("100 nodes: a healthy probe {info:?}");
 }
 
 criterion_group! {

@@ -17,7 +17,7 @@ use super::work::{self, CHUNK};
 pub struct ProbeBench {
     runtime: Runtime,
     shoot: TestShoot,
-    /// Of the server, which gives the same answers again and again, in a thread of its own, so that
+    /// Runtime of the server, which gives the same answers again and again, in a thread of its own, so that
     /// nothing it does is counted as its client's.
     _apart: Runtime,
 }
@@ -51,7 +51,7 @@ impl ProbeBench {
         leases.expect("a complete answer").items.len()
     }
 
-    /// What a probe allocates: the median of several, since timers and buffers add a few now and then.
+    /// Allocations of a probe: the median of several, since timers and buffers add a few now and then.
     pub fn allocations(&mut self) -> AllocationInfo {
         let runs = (0..15).map(|_| measure(|| assert!(self.leases() > 0)));
         let mut runs: Vec<_> = runs.collect();

@@ -49,17 +49,11 @@ pub fn leases(count: usize, read: DateTime<Utc>) -> Vec<Bytes> {
     (0..count).map(lease).collect()
 }
 
-/// The messages of nodes: 500 come to about 5 MB, as on a real cluster, most of it the images.
-pub fn nodes(count: usize) -> Vec<Bytes> {
-    let nodes = (0..count).map(full_size::node);
-    nodes.map(|node| protobuf::node(&node)).collect()
-}
-
-/// An answer with these items.
-pub fn list(kind: &str, items: &[Bytes]) -> Vec<u8> {
+/// An answer with these leases.
+fn list(leases: &[Bytes]) -> Vec<u8> {
     let mut list = message(1, &[text(2, "1234567")]);
-    items.iter().for_each(|item| push(&mut list, 2, item));
-    envelope("v1", kind, &list)
+    leases.iter().for_each(|lease| push(&mut list, 2, lease));
+    envelope("v1", "LeaseList", &list)
 }
 
 /// The probe so many seconds after the first.
@@ -91,7 +85,7 @@ impl SteadyShoot {
         let mut judge = Judge::default();
         judge.set_machines(Arc::new(machines));
         let [_, others, leases] = [0, 20, 40].map(|seconds| {
-            let body = list("LeaseList", &leases(count, times(seconds).wall));
+            let body = list(&leases(count, times(seconds).wall));
             let leases: LeaseList = decode(&body);
             judge.observe(times(seconds), leases.iter(), GRACE);
             body

@@ -14,15 +14,15 @@ use anyhow::{Result, ensure};
 use chrono::TimeDelta;
 use clap::Args;
 use testbed::ProberConfig;
-use testbed::agent::{AgentKind, RunningAgent};
+use testbed::agent::RunningAgent;
 
 /// Kubernetes' grace period, in seconds.
 pub const USUAL_GRACE: u32 = 40;
 
-/// How many synthetic shoots there are, and what they are like.
+/// Synthetic shoots.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct FleetPlan {
-    /// How many shoots.
+    /// Number of shoots
     #[arg(long, default_value_t = 300)]
     pub shoots: usize,
     /// Nodes in each.
@@ -46,12 +46,6 @@ pub fn prober_config(grace: u32) -> ProberConfig {
     } else {
         ProberConfig::default()
     }
-}
-
-/// Starts a prober for synthetic shoots.
-fn start_prober(kubeconfig: &str, plan: FleetPlan) -> Result<RunningAgent> {
-    let config = prober_config(plan.grace).text();
-    RunningAgent::alone(AgentKind::Prober, kubeconfig, Some(&config), &[])
 }
 
 /// Ends an agent, which must end well.

@@ -1,31 +1,29 @@
-//! What the leases of an outage say about its course, and the seed's audit log about the writes in
-//! it.
+//! The course of an outage by the leases in it, and the writes in it by the seed's audit log.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use chrono::{DateTime, TimeDelta, Utc};
 use testbed::SeedCluster;
-use testbed::audit::Mark;
+use testbed::audit::{Asked, Mark};
 
-/// When what is due in an outage, by the stamps of the nodes' last renewals.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Moments at which something is due in an outage, by the stamps of the nodes' last renewals.
 pub struct Course {
-    /// When the verdict can first fall: when 0.6 of the leases, which is the default of
+    /// The first possible verdict: 0.6 of the leases, which is the default of
     /// nodeLeaseFailureFraction, are older than three quarters of the grace.
     pub verdict: DateTime<Utc>,
-    /// When the oldest stamp is older than the grace: kube-controller-manager marks no node before.
+    /// The end of the oldest stamp's grace: kube-controller-manager marks no node before.
     pub first_end: DateTime<Utc>,
-    /// When the youngest is.
+    /// The end of the youngest stamp's.
     pub last_end: DateTime<Utc>,
 }
 
 impl Course {
-    /// Of two stamps or more; with fewer there is no verdict.
-    pub fn of(mut stamps: Vec<DateTime<Utc>>, grace: TimeDelta) -> Option<Self> {
+    /// Takes two stamps or more; with fewer there is no verdict.
+    pub fn of(mut stamps: Vec<DateTime<Utc>>, grace: TimeDelta) -> Result<Self> {
         stamps.sort_unstable();
         let [first, .., last] = stamps[..] else {
-            return None;
+            bail!("fewer than two nodes");
         };
-        Some(Self {
+        Ok(Self {
             verdict: stamps[(stamps.len() * 3).div_ceil(5) - 1] + grace * 3 / 4,
             first_end: first + grace,
             last_end: last + grace,
@@ -43,18 +41,16 @@ pub struct DeploymentWrite {
 
 /// All writes of probers to a seed's Deployments since then, in order.
 pub fn writes(seed: &SeedCluster, since: &Mark) -> Result<Vec<DeploymentWrite>> {
-    let mut writes = Vec::new();
-    for asked in seed.asked_since(since) {
-        let is_read = ["get", "list", "watch"].contains(&asked.verb.as_str());
-        let is_write = !is_read && !asked.is_dry_run();
-        if asked.resource.starts_with("deployments") && is_write && asked.code < 300 {
-            writes.push(DeploymentWrite {
-                answered: asked.answered.parse()?,
-                namespace: asked.namespace,
-                name: asked.name,
-            });
-        }
-    }
+    let mut asked = seed.asked_since(since);
+    asked.retain(|asked| asked.patches_deployment() && asked.code < 300);
+    let write = |asked: Asked| {
+        Ok(DeploymentWrite {
+            answered: asked.answered.parse()?,
+            namespace: asked.namespace,
+            name: asked.name,
+        })
+    };
+    let mut writes: Vec<_> = asked.into_iter().map(write).collect::<Result<_>>()?;
     writes.sort_by_key(|write| write.answered);
     Ok(writes)
 }
@@ -70,23 +66,18 @@ mod tests {
 
     #[test]
     fn enough_stamps_decide_when_the_verdict_falls() {
-        let at = |second| DateTime::UNIX_EPOCH + TimeDelta::seconds(second);
-        let course = |seconds: &[i64]| {
-            let stamps = seconds.iter().copied().map(at).collect();
-            let course = Course::of(stamps, TimeDelta::seconds(40))?;
-            Some([course.verdict, course.first_end, course.last_end])
-        };
-        assert_eq!(course(&[8, 0]), Some([38, 40, 48].map(at)), "both of 2");
-        assert_eq!(
-            course(&[4, 2, 9, 8, 0]),
-            Some([34, 40, 49].map(at)),
-            "3 of 5"
-        );
-        assert_eq!(
-            course(&[1, 2, 3, 5, 9, 9]),
-            Some([35, 41, 49].map(at)),
-            "4 of 6"
-        );
-        assert_eq!(course(&[0]), None);
+        let at = |second: &i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(*second);
+        for (stamps, verdict) in [
+            (&[8, 0][..], 38),
+            (&[4, 2, 9, 8, 0], 34),
+            (&[1, 2, 3, 5, 9, 9], 35),
+        ] {
+            let course = Course::of(stamps.iter().map(at).collect(), TimeDelta::seconds(40));
+            assert_eq!(
+                course.expect("two nodes").verdict,
+                at(&verdict),
+                "{stamps:?}"
+            );
+        }
     }
 }

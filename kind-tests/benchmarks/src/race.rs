@@ -26,30 +26,27 @@ use testbed::gardener::KCM;
 use testbed::{Testbed, start_prober};
 use tokio::time::sleep;
 
-use crate::fleet::fill::{DEPENDENTS, fill_seed};
-use crate::fleet::{FleetPlan, USUAL_GRACE, prober_config};
-use crate::outage::{Course, DeploymentWrite, seconds, writes};
+use crate::fleet::fill::DEPENDENTS;
+use crate::fleet::{USUAL_GRACE, prober_config};
+use crate::outage::{Course, DeploymentWrite, seconds};
 use crate::report::{BenchmarkReport, progress};
 use shoot::RaceShoot;
 
+/// Shoots that have outages side by side.
+const LANES: usize = 16;
+
 /// Race a real kube-controller-manager, outage after outage
-#[derive(Args, Clone, Debug)]
+#[derive(Args)]
 pub struct RaceOptions {
     /// Outages to race
     #[arg(long, default_value_t = 100)]
     trials: usize,
-    /// Shoots that have outages side by side
-    #[arg(long, default_value_t = 16)]
-    lanes: usize,
     /// Probers; none shows what is lost without one
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 2)]
     replicas: usize,
     /// Kill the leader at a random moment of each outage, and start another prober after it
     #[arg(long)]
     kill: bool,
-    /// Healthy shoots of 100 nodes that the same probers probe
-    #[arg(long, default_value_t = 0)]
-    load: usize,
     /// Seconds after which a node is marked Unknown; with fewer than 40 the prober probes more
     /// often than in production
     #[arg(long, default_value_t = USUAL_GRACE)]
@@ -58,22 +55,22 @@ pub struct RaceOptions {
 
 /// One outage of one shoot.
 pub struct Trial {
-    /// How many nodes the shoot had.
+    /// Nodes of the shoot.
     nodes: usize,
-    /// How many of these were ever Unknown.
+    /// Nodes that were ever Unknown.
     unknown: usize,
     course: Course,
     /// The prober's writes to the shoot's Deployments.
     writes: Vec<DeploymentWrite>,
-    /// When the leader was killed.
+    /// The moment at which the leader was killed.
     killed: Option<DateTime<Utc>>,
-    /// When kube-controller-manager's process ended.
+    /// The end of kube-controller-manager's process.
     ended: Option<DateTime<Utc>>,
-    /// How many endpoints of a Service with a pod on each node were ever not ready.
+    /// Endpoints of a Service with a pod on each node that were ever not ready.
     endpoints_lost: usize,
-    /// For how many seconds that Service had no ready endpoint.
+    /// Seconds for which that Service had no ready endpoint.
     unserved: f64,
-    /// Whether all came to be as before.
+    /// Says that all came to be as before.
     is_restored: bool,
 }
 
@@ -87,8 +84,8 @@ impl Trial {
         Some(kcm?.answered)
     }
 
-    /// How long after the kill, or the verdict, if that was later, the next write before the end of
-    /// kube-controller-manager was answered.
+    /// Seconds from the kill, or the verdict, if that was later, to the answer of the next write, no
+    /// later than kube-controller-manager's.
     fn after_kill(&self) -> Option<f64> {
         let (killed, last) = (self.killed?, self.kcm_written()?);
         let mut writes = self.writes.iter().map(|write| write.answered);
@@ -108,16 +105,11 @@ pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
     ensure!(!options.kill || has_successor, "nobody would follow");
     let seed = bed.own_seed().await?;
     let grace = Duration::from_secs(options.grace.into());
-    progress(format!("starting {} API servers", options.lanes));
-    let shoots = (0..options.lanes).map(|lane| RaceShoot::start(bed, &seed, lane, grace));
+    let lanes = LANES.min(options.trials);
+    progress(format!("starting {lanes} API servers"));
+    let shoots = (0..lanes).map(|lane| RaceShoot::start(bed, &seed, lane, grace));
     let mut shoots = try_join_all(shoots).await?;
     try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;
-    let plan = FleetPlan {
-        shoots: options.load,
-        nodes: 100,
-        grace: USUAL_GRACE,
-    };
-    let load = fill_seed(seed.api(), plan, 0).await?;
     let start = async || start_prober(&seed, prober_config(options.grace)).await;
     let mut probers = Vec::new();
     while probers.len() < options.replicas {
@@ -127,7 +119,7 @@ pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
         try_join_all(shoots.iter().map(|shoot| shoot.shoot.after_probes(1))).await?;
     }
 
-    let (mark, mut trials) = (seed.plane().mark(), Vec::new());
+    let mut trials = Vec::new();
     while trials.len() < options.trials {
         let count = shoots.len().min(options.trials - trials.len());
         let round = round(&mut shoots[..count], &mut probers, options.kill).await;
@@ -143,19 +135,7 @@ pub async fn run(bed: &'static Testbed, options: RaceOptions) -> Result<()> {
             probers.push(start().await?);
         }
     }
-    // There is nothing to be written to shoots that do not race.
-    let mut wrong = writes(&seed, &mark)?;
-    wrong.retain(|write| !write.namespace.starts_with(shoot::NAMESPACE));
-
-    let mut report = report(&options, &trials);
-    let wrong_writes = "writes to shoots without an outage";
-    report.at_most(wrong_writes, wrong.len() as f64, 0.0);
-    if options.load > 0 {
-        let probes = load.probes().iter().sum::<usize>() as f64;
-        let least = options.load as f64;
-        report.at_least("probes of the healthy shoots", probes, least);
-    }
-    report.print();
+    report(&options, &trials);
     Ok(())
 }
 
@@ -196,26 +176,18 @@ async fn round(
     Ok(trials)
 }
 
-fn report(options: &RaceOptions, trials: &[Trial]) -> BenchmarkReport {
+fn report(options: &RaceOptions, trials: &[Trial]) {
     let RaceOptions {
-        lanes,
+        trials: wanted,
         replicas,
         kill,
-        load,
         grace,
-        ..
     } = options;
-    let killed = if *kill { ", the leader killed" } else { "" };
-    let mut report = BenchmarkReport::new(
-        "race",
-        format!(
-            "outages in {lanes} shoots side by side, grace {grace} s, probers: {replicas}{killed}, healthy shoots beside them: {load}"
-        ),
-    );
+    let mut report = BenchmarkReport::default();
     let sum = |of: fn(&Trial) -> usize| trials.iter().map(of).sum::<usize>() as f64;
     let times = |of: fn(&Trial) -> Option<f64>| trials.iter().filter_map(of);
-    let (raced, wanted) = (trials.len() as f64, options.trials as f64);
-    report.at_least("outages raced", raced, wanted);
+    let raced = trials.len() as f64;
+    report.at_least("outages raced", raced, *wanted as f64);
     let won = sum(|trial| usize::from(trial.unknown == 0));
     if *replicas > 0 {
         report.at_least("won: no node ever Unknown", won, raced);
@@ -225,8 +197,8 @@ fn report(options: &RaceOptions, trials: &[Trial]) -> BenchmarkReport {
     }
     report.add("nodes cut off", sum(|trial| trial.nodes));
     report.add("nodes ever Unknown", sum(|trial| trial.unknown));
-    let endpoints_lost = sum(|trial| trial.endpoints_lost);
-    report.add("endpoints ever not ready", endpoints_lost);
+    let lost = sum(|trial| trial.endpoints_lost);
+    report.add("endpoints ever not ready", lost);
     let unserved = times(|trial| Some(trial.unserved));
     report.times("Service without a ready endpoint, s", unserved, None);
     let restored = sum(|trial| usize::from(trial.is_restored));
@@ -248,5 +220,9 @@ fn report(options: &RaceOptions, trials: &[Trial]) -> BenchmarkReport {
     }
     let after_kill = "next write after the kill or the verdict, whichever was later, s";
     report.times(after_kill, times(Trial::after_kill), None);
-    report
+    let lanes = LANES.min(*wanted);
+    let killed = if *kill { ", the leader killed" } else { "" };
+    report.print(&format!(
+        "outages in {lanes} shoots side by side, grace {grace} s, probers: {replicas}{killed}"
+    ));
 }

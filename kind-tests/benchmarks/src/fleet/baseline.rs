@@ -1,4 +1,4 @@
-//! What the same work costs at least: a process that makes the same requests with the same
+//! The least cost of the same work: a process that makes the same requests with the same
 //! libraries and does nothing with the answers.
 
 use std::time::Duration;
@@ -24,11 +24,11 @@ use tokio::time::{Instant, interval_at};
 
 use super::synthetic::SyntheticShoots;
 
-/// What a connection of a probe reads at once.
+/// Bytes that a connection of a probe reads at once.
 const READ_AT_ONCE: usize = 16 << 10;
 
-/// What a bare loop is to do.
-#[derive(Args, Clone, Debug)]
+/// Arguments of a bare loop.
+#[derive(Args)]
 pub struct BaselineOptions {
     /// Seconds between two requests to the same shoot.
     #[arg(long)]

@@ -1,6 +1,8 @@
-//! What is on a seed full of shoots: for each its namespace, its Cluster, the Secret with its
+//! The objects on a seed full of shoots: for each its namespace, its Cluster, the Secret with its
 //! kubeconfig, its Machines and the three Deployments; and beside them what is none of the prober's
 //! business.
+
+use std::iter::zip;
 
 use anyhow::Result;
 use base64::Engine;
@@ -18,6 +20,9 @@ use crate::report::progress;
 
 /// Requests in flight while a seed is filled: enough to keep a real API server and etcd busy.
 const IN_FLIGHT: usize = 24;
+/// Secrets in the namespace of each shoot that are none of the prober's business: 20,100 beside
+/// 300 shoots.
+pub const FOREIGN_SECRETS: usize = 67;
 /// The size of a foreign Secret's value.
 const FOREIGN: usize = 2048;
 /// A Cluster carries the whole CloudProfile and Seed of its shoot: so many machine types of some
@@ -32,16 +37,6 @@ pub fn namespace(shoot: usize) -> String {
     format!("shoot--fleet--{shoot:04}")
 }
 
-/// How many replicas a Deployment has before anything happens: they differ, so that one that is
-/// restored from the memory of another is found out.
-pub fn replicas(shoot: usize, name: &str) -> i64 {
-    match name {
-        KCM => 1 + (shoot % 3) as i64,
-        MCM => 1 + (shoot % 2) as i64,
-        _ => 1,
-    }
-}
-
 /// Everything of one shoot, in the order in which it is to be created: its namespace, what is in
 /// that, and the Cluster, which lets the prober begin. Pods take a second to come and to go.
 pub fn shoot(shoots: &SyntheticShoots, number: usize) -> Vec<Value> {
@@ -52,8 +47,10 @@ pub fn shoot(shoots: &SyntheticShoots, number: usize) -> Vec<Value> {
         namespace,
         gardener::probe_secret(&name, &shoots.kubeconfig(number)),
     ];
-    objects.extend(DEPENDENTS.map(|dependent| {
-        let mut deployment = gardener::deployment(&name, dependent, replicas(number, dependent));
+    // They differ, so that one that is restored from the memory of another is found out.
+    let replicas = [1 + number % 3, 1 + number % 2, 1];
+    objects.extend(zip(DEPENDENTS, replicas).map(|(dependent, replicas)| {
+        let mut deployment = gardener::deployment(&name, dependent, replicas as i64);
         deployment["metadata"]["annotations"] = json!({READY_AFTER: "1000"});
         deployment
     }));
@@ -61,34 +58,28 @@ pub fn shoot(shoots: &SyntheticShoots, number: usize) -> Vec<Value> {
     objects.extend(nodes.map(|node| full_size::machine(&name, &node)));
     let grace = (plan.grace != USUAL_GRACE).then(|| format!("{}s", plan.grace));
     let mut cluster = gardener::cluster(&name, grace.as_deref());
-    let types: Vec<Value> = (0..MACHINE_TYPES)
-        .map(|at| json!({"name": format!("m5.{at}xlarge"), "cpu": "8", "gpu": "0", "memory": "32Gi", "usable": true, "architecture": "amd64"}))
-        .collect();
+    let machine_type = |number| json!({"name": format!("m5.{number}xlarge"), "cpu": "8", "gpu": "0", "memory": "32Gi", "usable": true, "architecture": "amd64"});
+    let types = Vec::from_iter((0..MACHINE_TYPES).map(machine_type));
     cluster["spec"]["cloudProfile"] =
         json!({"kind": "CloudProfile", "spec": {"machineTypes": types}});
     objects.push(cluster);
     objects
 }
 
-/// Starts synthetic shoots and fills a seed with them through its API, and with so many Secrets
-/// that are none of the prober's business.
-pub async fn fill_seed(
-    api: &KubeApi,
-    plan: FleetPlan,
-    foreign_secrets: usize,
-) -> Result<SyntheticShoots> {
+/// Starts synthetic shoots and fills a seed with them, and with foreign Secrets, through its API.
+pub async fn fill_seed(api: &KubeApi, plan: FleetPlan) -> Result<SyntheticShoots> {
     progress(format!("filling a seed: {plan:?}"));
     let shoots = SyntheticShoots::start(plan).await?;
-    create(api, (0..plan.shoots).map(|number| shoot(&shoots, number))).await?;
     let value = STANDARD.encode([b'x'; FOREIGN]);
-    let foreign = |number: usize| {
-        let namespace = namespace(number % plan.shoots);
-        vec![
+    let objects = |number| {
+        let mut objects = shoot(&shoots, number);
+        objects.extend((0..FOREIGN_SECRETS).map(|foreign| {
             json!({"apiVersion": "v1", "kind": "Secret", "data": {"value": value},
-            "metadata": {"name": format!("foreign-{number:05}"), "namespace": namespace}}),
-        ]
+            "metadata": {"name": format!("foreign-{foreign}"), "namespace": namespace(number)}})
+        }));
+        objects
     };
-    create(api, (0..foreign_secrets).map(foreign)).await?;
+    create(api, (0..plan.shoots).map(objects)).await?;
     Ok(shoots)
 }
 

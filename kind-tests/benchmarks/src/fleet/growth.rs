@@ -1,68 +1,41 @@
-//! What one shoot more costs, from a hundred to thousands.
+//! The cost of one shoot more, from a hundred to thousands.
 
-use anyhow::{Result, ensure};
+use std::iter::zip;
+
+use anyhow::Result;
 use api_server::{Authority, MemoryApi, Options};
-use clap::Args;
+use testbed::agent::{AgentKind, RunningAgent};
 use testbed::gardener;
 
 use super::synthetic::SyntheticShoots;
-use super::{FleetPlan, end, fill, start_prober};
+use super::{FleetPlan, end, fill, prober_config};
 use crate::report::{BenchmarkReport, progress};
 
-/// By how much, in percent, the cost of one shoot more may differ from its mean between two sizes.
+/// Percent by which the cost of one shoot more may differ from its mean between two sizes.
 const FLAT: f64 = 15.0;
 
-/// How far it grows.
-#[derive(Args, Clone, Debug)]
-pub struct GrowthOptions {
-    /// Numbers of shoots, ascending.
-    #[arg(long, value_delimiter = ',', default_value = "100,300,1000,2000")]
-    sizes: Vec<usize>,
-    /// Nodes in each shoot.
-    #[arg(long, default_value_t = 100)]
-    nodes: usize,
-    /// nodeMonitorGracePeriod in seconds.
-    #[arg(long, default_value_t = 40)]
-    grace: u32,
-    /// For how many seconds each size is measured.
-    #[arg(long, default_value_t = 114)]
-    seconds: u64,
-}
+/// The sizes, in twentieths of all shoots.
+const SIZES: [usize; 4] = [1, 3, 10, 20];
 
 /// Runs it.
-pub async fn run(options: GrowthOptions) -> Result<()> {
-    let GrowthOptions {
-        sizes,
-        nodes,
-        grace,
-        seconds,
-    } = options;
-    let shoots = sizes.last().copied().unwrap_or_default();
-    let mut report = BenchmarkReport::new(
-        "growth",
-        format!("growth to {shoots} healthy shoots of {nodes} nodes; all in memory"),
-    );
-    let plan = FleetPlan {
-        shoots,
-        nodes,
-        grace,
-    };
+pub async fn run(plan: FleetPlan, seconds: u64) -> Result<()> {
+    let FleetPlan { shoots, nodes, .. } = plan;
+    let sizes = SIZES.map(|size| shoots * size / 20);
     let fleet = SyntheticShoots::start(plan).await?;
     let mut costs = Vec::new();
-    for &size in &sizes {
+    for size in sizes {
         costs.push(measure(&fleet, size, seconds).await?);
     }
+    let mut report = BenchmarkReport::default();
     for (which, cost) in ["CPU, ms a minute", "memory, KiB"].into_iter().enumerate() {
-        for (size, costs) in sizes.iter().zip(&costs) {
-            report.add(&format!("{size} shoots: {cost}"), costs[which]);
+        let costs = Vec::from_iter(costs.iter().map(|costs| costs[which]));
+        for (size, costs) in zip(sizes, &costs) {
+            report.add(&format!("{size} shoots: {cost}"), *costs);
         }
-        let mut slopes = Vec::new();
-        for (sizes, costs) in sizes.windows(2).zip(costs.windows(2)) {
-            let more = (sizes[1] - sizes[0]) as f64;
-            let slope = (costs[1][which] - costs[0][which]) / more;
-            report.add(&format!("one more than {}: {cost}", sizes[0]), slope);
-            slopes.push(slope);
-        }
+        let steps = zip(sizes.windows(2), costs.windows(2));
+        let slopes =
+            steps.map(|(sizes, costs)| (costs[1] - costs[0]) / (sizes[1] - sizes[0]) as f64);
+        let mut slopes = Vec::from_iter(slopes);
         slopes.sort_by(f64::total_cmp);
         if let [low, .., high] = slopes[..] {
             // Half of the distance between the extremes, as a share of their middle.
@@ -70,11 +43,13 @@ pub async fn run(options: GrowthOptions) -> Result<()> {
             report.at_most(&format!("one more, {cost}: % off its mean"), off, FLAT);
         }
     }
-    report.print();
+    report.print(&format!(
+        "growth to {shoots} healthy shoots of {nodes} nodes; all in memory"
+    ));
     Ok(())
 }
 
-/// What so many of the shoots cost: CPU in ms a minute, memory in KiB.
+/// Measures so many of the shoots: CPU in ms a minute, memory in KiB.
 async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result<[f64; 2]> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
     let options = Options {
@@ -85,14 +60,11 @@ async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result
     for object in (0..shoots).flat_map(|number| fill::shoot(fleet, number)) {
         api.store().apply(object)?;
     }
-    let prober = start_prober(&api.kubeconfig("admin"), fleet.plan)?;
+    let config = prober_config(fleet.plan.grace).text();
+    let (kind, kubeconfig) = (AgentKind::Prober, api.kubeconfig("admin"));
+    let prober = RunningAgent::alone(kind, &kubeconfig, Some(&config), &[])?;
     fleet.probed(2, shoots).await?;
     let measured = fleet.measure(seconds, prober.id()).await?;
-    let [probes, requests] = [measured.probes, measured.requests];
-    ensure!(
-        requests == probes && probes >= shoots as f64,
-        "{requests} requests for {probes} probes of {shoots} shoots"
-    );
     end(prober).await?;
     api.shutdown().await;
     let cpu = measured.cpu * 60_000.0 / seconds as f64;

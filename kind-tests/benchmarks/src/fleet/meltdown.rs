@@ -6,8 +6,7 @@ use std::iter::zip;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chrono::{DateTime, TimeDelta, Utc};
-use clap::Args;
+use chrono::{DateTime, Utc};
 use futures::future::{try_join, try_join_all};
 use serde_json::json;
 use testbed::audit::Mark;
@@ -15,14 +14,14 @@ use testbed::gardener::{CA, KCM, MCM};
 use testbed::seed::{MARKER, MEMORY, ReplicaState};
 use testbed::shoot::LEASES;
 use testbed::usage::Usage;
-use testbed::{KubeApi, SeedCluster, Testbed, eventually};
+use testbed::{KubeApi, SeedCluster, Testbed, eventually, start_prober};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::baseline::BareClient;
-use super::fill::{DEPENDENTS, fill_seed, namespace, replicas};
+use super::fill::{DEPENDENTS, FOREIGN_SECRETS, fill_seed, namespace};
 use super::synthetic::SyntheticShoots;
-use super::{FleetPlan, end, start_prober};
+use super::{FleetPlan, end, prober_config};
 use crate::outage::{DeploymentWrite, seconds, writes};
 use crate::report::{BenchmarkReport, progress};
 
@@ -32,91 +31,63 @@ const NODES: &str = "/api/v1/nodes?limit=200";
 /// (32).
 const IN_FLIGHT: usize = 32;
 
-/// How long the pods of a Deployment take to go, which no client may cut short: the second level waits for it.
+/// Time that the pods of a Deployment take to go: the second level waits for it, whoever writes.
 const PODS_GO: Duration = Duration::from_secs(1);
 
-/// What melts down, and when.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct MeltdownOptions {
-    #[command(flatten)]
-    plan: FleetPlan,
-    /// Seconds for which the prober has watched healthy shoots before
-    #[arg(long, default_value_t = 360)]
-    age: u64,
-    /// Secrets on the seed that are none of the prober's business.
-    #[arg(long, default_value_t = 20_000)]
-    foreign_secrets: usize,
-}
-
 /// Runs it.
-pub async fn run(bed: &'static Testbed, options: MeltdownOptions) -> Result<()> {
-    let MeltdownOptions {
-        plan,
-        age,
-        foreign_secrets,
-    } = options;
+pub async fn run(bed: &'static Testbed, plan: FleetPlan, age: u64) -> Result<()> {
     let FleetPlan { shoots, nodes, .. } = plan;
     let seed = bed.own_seed().await?;
-    let fleet = fill_seed(seed.api(), plan, foreign_secrets).await?;
-    let prober = start_prober(&seed.prober_kubeconfig().await?, plan)?;
+    let fleet = fill_seed(seed.api(), plan).await?;
+    let before = states(&seed).await?;
+    let prober = start_prober(&seed, prober_config(plan.grace)).await?;
     // Three times is past the initial delay.
     fleet.probed(3, shoots).await?;
     sleep(Duration::from_secs(age)).await;
 
     progress("all nodes lose their way, shoot by shoot within a second");
-    let (mark, counts) = (seed.plane().mark(), fleet.counts());
-    let courses = fleet.cut(TimeDelta::seconds(1))?;
-    let verdicts: Vec<_> = courses.iter().map(|course| course.verdict).collect();
+    let mark = seed.plane().mark();
+    let verdicts = fleet.cut()?;
     let first_verdict = *verdicts.iter().min().context("no shoots")?;
     let due: HashMap<_, _> = (0..).map(namespace).zip(&verdicts).collect();
     let down = all_written(&seed, &mark, shoots).await?;
-    let (usage, now) = (Usage::of(prober.id())?, fleet.counts());
-    let late = |is_last: bool| {
-        let level = down.iter().filter(|write| (write.name == KCM) == is_last);
+    let usage = Usage::of(prober.id())?;
+    let [first_level, kcm] = [false, true].map(|is_kcm| {
+        let level = down.iter().filter(|write| (write.name == KCM) == is_kcm);
         let late = level.map(|write| seconds(*due[&write.namespace], write.answered));
         late.fold(f64::MIN, f64::max)
-    };
+    });
 
     progress("all nodes are back");
     let mark = seed.plane().mark();
     let reconnected = fleet.reconnect();
     let up = all_written(&seed, &mark, shoots).await?;
     end(prober).await?;
-    let to_last = |from, writes: &[DeploymentWrite]| {
-        let last = writes.last().context("no writes")?;
-        anyhow::Ok(seconds(from, last.answered))
-    };
-
-    let mut report = BenchmarkReport::new(
-        "meltdown",
-        format!(
-            "all {shoots} shoots of {nodes} nodes fail within 1 s, {age} s after the prober's start; pods take 1 s to go; {foreign_secrets} foreign Secrets; Gardener's QPS flags; a real seed"
-        ),
-    );
-    let [first_level, kcm] = ["first level", "kube-controller-manager"]
-        .map(|level| format!("at 0 after its shoot's verdict, {level}, last, s"));
-    let (first, last) = (late(false), late(true));
-    report.at_most(&first_level, first, 4.0);
-    report.at_most(&kcm, last, 8.0);
-    let down_within = to_last(first_verdict, &down)?;
-    let each = |count: usize| (now[count] - counts[count]) as f64 / shoots as f64;
-    report.add("requests on a shoot until then", each(0));
-    report.add("new connections on a shoot until then", each(1));
-    report.add("from the first verdict to the last write, s", down_within);
-    let restored = to_last(reconnected, &up)?;
-    report.add("restored after the nodes were back, last, s", restored);
-    let others = others(&seed, shoots).await?;
-    report.at_most("Deployments that are not as before", others, 0.0);
-    report.add("high-water mark of memory, MiB", usage.most);
+    let others = zip(before, states(&seed).await?)
+        .filter(|(before, now)| !now.is_free_at(before.replicas))
+        .count();
     let bare = bare_client(&seed, &fleet, &verdicts).await?;
-    for (level, (ours, bare)) in zip(
-        ["first level", "kube-controller-manager"],
-        zip([first, last], bare),
-    ) {
-        report.add(&format!("the same of a bare client, {level}, s"), bare);
-        report.add(&format!("the first by the second, {level}"), ours / bare);
-    }
-    report.print();
+
+    let to_last = |from, writes: &[DeploymentWrite]| {
+        let last = writes.last();
+        last.map_or(f64::NAN, |last| seconds(from, last.answered))
+    };
+    let mut report = BenchmarkReport::default();
+    let late = |level| format!("at 0 after its shoot's verdict, {level}, last, s");
+    report.at_most(&late("first level"), first_level, 4.0);
+    report.at_most(&late("kube-controller-manager"), kcm, 8.0);
+    report.add("the same of a bare client, s", bare);
+    report.add("the first by the second", kcm / bare);
+    let down_within = to_last(first_verdict, &down);
+    report.add("from the first verdict to the last write, s", down_within);
+    let restored = to_last(reconnected, &up);
+    report.add("restored after the nodes were back, last, s", restored);
+    report.at_most("Deployments that are not as before", others as f64, 0.0);
+    report.add("high-water mark of memory, MiB", usage.most);
+    let secrets = shoots * FOREIGN_SECRETS;
+    report.print(&format!(
+        "all {shoots} shoots of {nodes} nodes fail within 1 s, {age} s after the prober's start; pods take 1 s to go; {secrets} foreign Secrets; Gardener's QPS flags; a real seed"
+    ));
     Ok(())
 }
 
@@ -137,65 +108,49 @@ async fn all_written(
     .await
 }
 
-/// How many Deployments have not their usual replicas, or a trace of the prober.
-async fn others(seed: &SeedCluster, shoots: usize) -> Result<f64> {
-    let mut count = 0;
-    for (shoot, name) in dependents(shoots) {
-        let state = ReplicaState::of(&seed.api().get(&path(shoot, name)).await?);
-        count += usize::from(!state.is_free_at(replicas(shoot, name)));
-    }
-    Ok(count as f64)
+/// All Deployments, in the same order each time.
+async fn states(seed: &SeedCluster) -> Result<Vec<ReplicaState>> {
+    let deployments = seed.api().list("/apis/apps/v1/deployments").await?;
+    Ok(deployments.iter().map(ReplicaState::of).collect())
 }
 
-/// Makes the requests of a melt-down without any thought, each shoot's from the moment at which its verdict was due: leases, nodes, the first
-/// level and, when its pods are gone, the second. Returns how late after that the last write of each level was answered, in seconds.
+/// Makes the requests of a melt-down without any thought, each shoot's from the moment at which its
+/// verdict was due: leases, nodes, the first level and, when its pods are gone, the second. Returns
+/// how late after that the last write was answered, in seconds.
 async fn bare_client(
     seed: &SeedCluster,
     fleet: &SyntheticShoots,
     verdicts: &[DateTime<Utc>],
-) -> Result<[f64; 2]> {
+) -> Result<f64> {
     progress("the same requests by a bare client");
     let client = BareClient::new(&fleet.authority.pem())?;
     // Its writes are logged like the prober's, which costs the API server time.
     let api = KubeApi::connect(&seed.prober_kubeconfig().await?).await?;
-    let urls: Vec<_> = fleet.urls().collect();
+    let urls = Vec::from_iter(fleet.urls());
     // It has a connection to each, as the prober has.
     try_join_all(urls.iter().map(|url| client.get(format!("{url}{LEASES}")))).await?;
     let first = verdicts.iter().min().context("no shoots")?;
-    let (begin, in_flight) = (
-        Instant::now() + Duration::from_secs(1),
-        Semaphore::new(IN_FLIGHT),
-    );
+    let begin = Instant::now() + Duration::from_secs(1);
+    let in_flight = Semaphore::new(IN_FLIGHT);
+    let annotations = json!({MARKER: "", MEMORY: "1"});
+    let patch = json!({"metadata": {"annotations": annotations}, "spec": {"replicas": 0}});
     let write = async |shoot, name: &str| {
-        let annotations = json!({MARKER: "", MEMORY: replicas(shoot, name).to_string()});
-        let patch = json!({"metadata": {"annotations": annotations}, "spec": {"replicas": 0}});
+        let namespace = namespace(shoot);
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
         let _permit = in_flight.acquire().await?;
-        api.merge(&path(shoot, name), &patch).await
+        api.merge(&path, &patch).await
     };
-    let melt = async |shoot: usize| {
+    let melt = async |(shoot, url): (usize, &String)| {
         let due = begin + (verdicts[shoot] - *first).to_std()?;
         sleep_until(due).await;
-        client.get(format!("{}{LEASES}", urls[shoot])).await?;
-        client.get(format!("{}{NODES}", urls[shoot])).await?;
+        client.get(format!("{url}{LEASES}")).await?;
+        client.get(format!("{url}{NODES}")).await?;
         try_join(write(shoot, MCM), write(shoot, CA)).await?;
-        let first_level = due.elapsed();
         sleep(PODS_GO).await;
         write(shoot, KCM).await?;
-        anyhow::Ok([first_level, due.elapsed()])
+        anyhow::Ok(due.elapsed())
     };
-    let late = try_join_all((0..verdicts.len()).map(melt)).await?;
-    Ok([0, 1].map(|level| {
-        late.iter()
-            .map(|late| late[level].as_secs_f64())
-            .fold(0.0, f64::max)
-    }))
-}
-
-fn dependents(shoots: usize) -> impl Iterator<Item = (usize, &'static str)> {
-    (0..shoots).flat_map(|shoot| DEPENDENTS.map(|name| (shoot, name)))
-}
-
-fn path(shoot: usize, name: &str) -> String {
-    let namespace = namespace(shoot);
-    format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+    let late = try_join_all(urls.iter().enumerate().map(melt)).await?;
+    let last = late.into_iter().max().unwrap_or_default();
+    Ok(last.as_secs_f64())
 }

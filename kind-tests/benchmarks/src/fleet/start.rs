@@ -1,10 +1,9 @@
-//! How large the binary is, and how long it takes from its start until it is ready.
+//! The binary's size, and the time from its start until it is ready.
 
 use std::net::TcpListener;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use clap::Args;
 use testbed::agent::{AgentKind, RunningAgent, binary};
 use testbed::page::get;
 use testbed::{PATIENCE, Testbed};
@@ -14,36 +13,24 @@ use super::fill::fill_seed;
 use super::{FleetPlan, end};
 use crate::report::BenchmarkReport;
 
-/// How often `/readyz` is requested.
+/// Time between two requests for `/readyz`.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What is started.
-#[derive(Args, Clone, Debug)]
-pub struct StartOptions {
-    #[command(flatten)]
-    plan: FleetPlan,
-    /// How often it is started.
-    #[arg(long, default_value_t = 11)]
-    times: usize,
-}
-
 /// Runs it.
-pub async fn run(bed: &'static Testbed, options: StartOptions) -> Result<()> {
-    let StartOptions { plan, times } = options;
+pub async fn run(bed: &'static Testbed, plan: FleetPlan, times: usize) -> Result<()> {
     let seed = bed.own_seed().await?;
     let kubeconfig = seed.prober_kubeconfig().await?;
-    let mut report = BenchmarkReport::new(
-        "start",
-        format!("the stripped binary, started {times} times, with leader election, on a real seed"),
-    );
+    let mut report = BenchmarkReport::default();
     let size = std::fs::metadata(binary()?)?.len() as f64 / f64::from(1 << 20);
     report.at_most("size of the binary, MiB", size, 15.0);
     let empty = starts(&kubeconfig, times).await?;
     report.times("from start to ready, s", empty, Some(0.3));
-    let _shoots = fill_seed(seed.api(), plan, 0).await?;
+    let _shoots = fill_seed(seed.api(), plan).await?;
     let full = starts(&kubeconfig, times).await?;
     report.times("from start to ready on a full seed, s", full, None);
-    report.print();
+    report.print(&format!(
+        "the stripped binary, started {times} times, with leader election, on a real seed"
+    ));
     Ok(())
 }
 

@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use api_server::protobuf::wire::{message, number, text, time};
-use api_server::{Authority, MemoryApi, Options, protobuf};
+use api_server::{Authority, MemoryApi, Options, Record, protobuf};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
-use rand::random;
+use rand::RngExt;
 use serde_json::json;
 use testbed::eventually;
 use testbed::full_size;
@@ -25,7 +25,7 @@ use crate::report::progress;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// What was observed of the probes in some seconds, and what the process that probes used in them.
+/// Probes in some seconds, and what the process that probes used in them.
 pub struct Measured {
     /// Requests for leases.
     pub probes: f64,
@@ -35,7 +35,7 @@ pub struct Measured {
     pub connections: f64,
     /// Seconds of CPU in that time.
     pub cpu: f64,
-    /// What the process has used since its start.
+    /// Usage of the process since its start.
     pub usage: Usage,
 }
 
@@ -46,26 +46,28 @@ pub struct SyntheticShoots {
     all: Vec<(MemoryApi, Arc<Mutex<Renewals>>)>,
 }
 
-/// How the nodes of one shoot renew. All times are microseconds, as exact as stamps are.
+/// Renewals of the nodes of one shoot, one after the other, evenly spread over a beat. All times are
+/// microseconds, as exact as stamps are.
 struct Renewals {
     beat: i64,
-    /// When in a beat each node renews: each somewhere in its own of as many equal parts, so that
-    /// the moment of a verdict is spread little, whatever the moment of the outage.
-    phases: Vec<i64>,
-    /// When no node reaches its API server.
+    /// The first node's moment in a beat.
+    phase: i64,
+    nodes: i64,
+    /// The time in which no node reaches its API server.
     outage: Range<i64>,
 }
 
 impl Renewals {
-    /// When each node has last renewed, as seen at this moment.
+    /// The last renewal of each node, as seen at this moment.
     fn renewed(&self, at: i64) -> Vec<DateTime<Utc>> {
-        let renewed = |phase: &i64| {
+        let renewed = |node: i64| {
+            let phase = self.phase + node * self.beat / self.nodes;
             let last = |at: i64| at - (at - phase).rem_euclid(self.beat);
             let in_outage = self.outage.contains(&last(at));
             let renewed = last(if in_outage { self.outage.start } else { at });
             DateTime::from_timestamp_micros(renewed).unwrap_or_default()
         };
-        self.phases.iter().map(renewed).collect()
+        (0..self.nodes).map(renewed).collect()
     }
 }
 
@@ -81,14 +83,13 @@ impl SyntheticShoots {
         let leases: Arc<[_]> = (0..plan.nodes).map(lease).collect();
         let node = |node| protobuf::node(&full_size::node(node));
         let nodes: Arc<[Bytes]> = (0..plan.nodes).map(node).collect();
+        let beat = i64::from(plan.grace) * 1_000_000 / 4;
         let (authority, mut all) = (Authority::new()?, Vec::new());
         for _ in 0..plan.shoots {
-            let (beat, begin) = (plan.grace().as_seconds_f64() / 4.0 * 1e6, random::<f64>());
-            let part = |node: usize| (node as f64 + random::<f64>()) / plan.nodes as f64;
-            let phase = |node| ((begin + part(node)).fract() * beat) as i64;
             let renewals = Arc::new(Mutex::new(Renewals {
-                beat: beat as i64,
-                phases: (0..plan.nodes).map(phase).collect(),
+                beat,
+                phase: rand::rng().random_range(0..beat),
+                nodes: plan.nodes as i64,
                 outage: 0..0,
             }));
             let api = MemoryApi::start(&authority, Options::default()).await?;
@@ -111,9 +112,9 @@ impl SyntheticShoots {
         })
     }
 
-    /// Where each listens.
+    /// The URL of each.
     pub fn urls(&self) -> impl Iterator<Item = String> {
-        self.all.iter().map(|(api, _)| api.url())
+        self.apis().map(MemoryApi::url)
     }
 
     /// The kubeconfig for one of them, as Gardener writes it into the access Secret.
@@ -121,21 +122,21 @@ impl SyntheticShoots {
         self.all[shoot].0.kubeconfig("admin")
     }
 
-    /// From now on the nodes renew no more, one shoot after the other `within` this time. Returns
-    /// what follows in each.
-    pub fn cut(&self, within: TimeDelta) -> Result<Vec<Course>> {
+    /// Ends the renewals, in one shoot after the other within a second. Returns when the verdict can
+    /// fall in each.
+    pub fn cut(&self) -> Result<Vec<DateTime<Utc>>> {
         let (now, count) = (Utc::now(), i32::try_from(self.all.len())?);
         let cut = |(shoot, (_, renewals)): (i32, &(_, Arc<Mutex<Renewals>>))| {
-            let at = (now + within * shoot / count).timestamp_micros();
+            let at = (now + TimeDelta::seconds(1) * shoot / count).timestamp_micros();
             let mut renewals = renewals.lock();
             let stamps = renewals.renewed(at);
             renewals.outage = at..i64::MAX;
-            Course::of(stamps, self.plan.grace()).context("fewer than two nodes")
+            Ok(Course::of(stamps, self.plan.grace())?.verdict)
         };
         (0..count).zip(&self.all).map(cut).collect()
     }
 
-    /// From now on the nodes renew again, each when its phase wants it. Returns the moment.
+    /// Lets the nodes renew again, each when its phase wants it. Returns the moment.
     pub fn reconnect(&self) -> DateTime<Utc> {
         let now = Utc::now();
         for (_, renewals) in &self.all {
@@ -144,12 +145,12 @@ impl SyntheticShoots {
         now
     }
 
-    /// How often each was probed so far.
-    pub fn probes(&self) -> Vec<usize> {
-        let is_probe = |request: &api_server::Record| request.resource == LEASES;
-        let apis = self.all.iter();
-        apis.map(|(api, _)| api.requests().count(is_probe))
-            .collect()
+    fn apis(&self) -> impl Iterator<Item = &MemoryApi> {
+        self.all.iter().map(|(api, _)| api)
+    }
+
+    fn forget_requests(&self) {
+        self.apis().for_each(|api| api.requests().clear());
     }
 
     /// Waits until each of the first `shoots` has been probed so often from now on.
@@ -157,43 +158,42 @@ impl SyntheticShoots {
         progress(format!(
             "waiting until each of {shoots} shoots has been probed {times} times"
         ));
-        let begin = self.probes();
+        self.forget_requests();
         eventually("each shoot has been probed", async || {
-            let now = self.probes();
-            let counts = now.iter().zip(&begin).take(shoots);
-            let few = counts.filter(|&(now, begin)| *now < begin + times).count();
+            let apis = self.apis().take(shoots);
+            let few = apis.filter(|api| api.requests().count(is_probe) < times);
+            let few = few.count();
             ensure!(few == 0, "{few} have not");
             Ok(())
         })
         .await
     }
 
-    /// Requests and connections with a finished TLS handshake so far, of all.
-    pub fn counts(&self) -> [u64; 2] {
-        let apis = self.all.iter().map(|(api, _)| api);
-        let counts = apis.map(|api| [api.requests().total(), api.connections().handshakes]);
-        counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d])
-    }
-
-    /// What happens in so many seconds, in which this process probes.
+    /// Measures for so many seconds, in which this process probes.
     pub async fn measure(&self, seconds: u64, process: i32) -> Result<Measured> {
         progress(format!("measuring for {seconds} s"));
-        let counts = || {
-            let [requests, connections] = self.counts();
-            let probes = self.probes().iter().sum::<usize>() as u64;
-            [probes, requests, connections]
+        let connections = || -> u64 {
+            let handshakes = self.apis().map(|api| api.connections().handshakes);
+            handshakes.sum()
         };
-        let (before, used) = (counts(), Usage::of(process)?);
+        self.forget_requests();
+        let (connected, used) = (connections(), Usage::of(process)?);
         sleep(Duration::from_secs(seconds)).await;
-        let (usage, now) = (Usage::of(process)?, counts());
-        let [probes, requests, connections] =
-            std::array::from_fn(|count| (now[count] - before[count]) as f64);
+        let usage = Usage::of(process)?;
+        let count = |is_counted: fn(&Record) -> bool| {
+            let counts = self.apis().map(|api| api.requests().count(is_counted));
+            counts.sum::<usize>() as f64
+        };
         Ok(Measured {
-            probes,
-            requests,
-            connections,
+            probes: count(is_probe),
+            requests: count(|_| true),
+            connections: (connections() - connected) as f64,
             cpu: (usage.cpu - used.cpu).as_secs_f64(),
             usage,
         })
     }
+}
+
+fn is_probe(request: &Record) -> bool {
+    request.resource == LEASES
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{TimeDelta, Utc};
-use clap::Args;
 use futures::future::try_join_all;
 use rand::{RngExt, random};
 use testbed::{ProberConfig, ShootCluster, ShootPlan, Testbed, start_prober};
@@ -28,22 +27,16 @@ use crate::report::{BenchmarkReport, progress};
 const GRACE: Duration = Duration::from_secs(40);
 /// Shoots under one API server.
 const SHOOTS: usize = 10;
-/// After this time nothing is left of it: kubelets renew within 7 s of its return, and expired
+/// Each is a trial of all shoots.
+const ROUNDS: usize = 10;
+/// Time after which nothing is left of it: kubelets renew within 7 s of its return, and expired
 /// leases are undecided for 11 s.
 const SETTLED: Duration = Duration::from_secs(45);
-/// Until then the initial delay is over, and every stamp has been seen to change.
+/// Time in which the initial delay passes, and every stamp is seen to change.
 const WATCHED: Duration = Duration::from_secs(60);
 
-/// Kill the etcd under healthy shoots and start it again, round after round
-#[derive(Args, Clone, Debug)]
-pub struct AwayOptions {
-    /// Rounds; each is a trial of all ten shoots
-    #[arg(long, default_value_t = 10)]
-    rounds: usize,
-}
-
 /// Runs all rounds.
-pub async fn run(bed: &'static Testbed, options: AwayOptions) -> Result<()> {
+pub async fn run(bed: &'static Testbed) -> Result<()> {
     let seed = bed.own_seed().await?;
     let (plane, mut etcd) = bed.start_with_own_etcd("away").await?;
     let mut shoots = Vec::new();
@@ -64,7 +57,7 @@ pub async fn run(bed: &'static Testbed, options: AwayOptions) -> Result<()> {
     sleep(WATCHED).await;
 
     let (mark, mut expired) = (seed.plane().mark(), 0);
-    for round in 1..=options.rounds {
+    for round in 1..=ROUNDS {
         try_join_all(shoots.iter().map(are_fresh)).await?;
         sleep(GRACE.mul_f64(random())).await;
         let stamps = try_join_all(shoots.iter().map(|shoot| shoot.nodes.stamps())).await?;
@@ -76,7 +69,7 @@ pub async fn run(bed: &'static Testbed, options: AwayOptions) -> Result<()> {
         sleep(Duration::from_secs_f64(away)).await;
         etcd.start_again().await?;
         let (back, grace) = (Utc::now(), TimeDelta::from_std(GRACE)?);
-        let courses = stamps.into_iter().filter_map(|all| Course::of(all, grace));
+        let courses = stamps.into_iter().flat_map(|all| Course::of(all, grace));
         expired += courses.filter(|course| course.verdict <= back).count();
         try_join_all(shoots.iter().map(are_fresh)).await?;
         sleep(SETTLED).await;
@@ -85,17 +78,15 @@ pub async fn run(bed: &'static Testbed, options: AwayOptions) -> Result<()> {
     if !written.is_empty() {
         progress(format!("written: {written:#?}"));
     }
-    let rounds = options.rounds;
-    let mut report = BenchmarkReport::new(
-        "away",
-        format!("{rounds} rounds under {SHOOTS} shoots, away for 10 to 60 s"),
-    );
-    let trials = (rounds * SHOOTS) as f64;
+    let mut report = BenchmarkReport::default();
+    let trials = (ROUNDS * SHOOTS) as f64;
     report.add("healthy shoots whose API server was away", trials);
     let old = "enough leases older than the threshold on its return";
     report.add(old, expired as f64);
     let wrong = "writes to these shoots";
     report.at_most(wrong, written.len() as f64, 0.0);
-    report.print();
+    report.print(&format!(
+        "{ROUNDS} rounds under {SHOOTS} shoots, away for 10 to 60 s"
+    ));
     Ok(())
 }

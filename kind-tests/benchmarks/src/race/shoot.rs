@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use chrono::{TimeDelta, Utc};
 use futures::future::try_join_all;
 use rand::{RngExt, random};
@@ -24,12 +24,10 @@ use super::Trial;
 use crate::fleet::fill::DEPENDENTS;
 use crate::outage::{Course, writes};
 
-/// The beginning of the namespaces of raced shoots on the seed.
-pub const NAMESPACE: &str = "shoot--bed--lane-";
-/// How often kube-controller-manager checks the nodes (its --node-monitor-period). It sees a
+/// Time between kube-controller-manager's checks of the nodes (its --node-monitor-period). It sees a
 /// renewal up to so much later, and gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
-/// By how much a renewal may come late on a busy machine.
+/// Delay of a renewal on a busy machine.
 const LATE: Duration = Duration::from_secs(1);
 /// A node that is not ready, and that no Machine backs. kube-controller-manager taints it in its
 /// first round; that shows that it watches the nodes.
@@ -86,9 +84,9 @@ impl RaceShoot {
     async fn as_before(&self) -> Result<()> {
         eventually("all as before", async || {
             let states = self.shoot.states();
-            let mut all = DEPENDENTS.into_iter().map(|name| states.get(name));
-            let is_as_before =
-                all.all(|state| state.is_some_and(|state| state.is_free_at(1) && state.ready == 1));
+            let is_as_before = states
+                .values()
+                .all(|state| state.is_free_at(1) && state.ready == 1);
             ensure!(is_as_before, "{states:?}");
             Ok(())
         })
@@ -99,7 +97,6 @@ impl RaceShoot {
     async fn manager_is_at_work(&self) -> Result<()> {
         let api = self.shoot.plane.api();
         let path = format!("/api/v1/nodes/{SENTINEL}");
-        api.delete(&path).await?;
         let mut sentinel = node(SENTINEL, "pool");
         sentinel["status"]["conditions"] =
             json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
@@ -110,7 +107,8 @@ impl RaceShoot {
             ensure!(is_tainted, "{taints}");
             Ok(())
         })
-        .await
+        .await?;
+        api.delete(&path).await
     }
 
     /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they
@@ -125,7 +123,7 @@ impl RaceShoot {
         // No renewal lands after this.
         nodes.settled().await;
         let grace = TimeDelta::from_std(self.grace)?;
-        let course = Course::of(nodes.stamps().await?, grace).context("fewer than two nodes")?;
+        let course = Course::of(nodes.stamps().await?, grace)?;
         let over = course.last_end + MONITOR_PERIOD * 2;
         sleep((over - Utc::now()).to_std().unwrap_or_default()).await;
 
@@ -133,10 +131,10 @@ impl RaceShoot {
         let is_restored = self.as_before().await.is_ok();
         let mut writes = writes(&shoot.seed, &mark)?;
         writes.retain(|write| write.namespace == shoot.namespace);
-        let (unknown, endpoints) = (self.ever_unknown.get(), self.service.endpoints());
+        let endpoints = self.service.endpoints();
         Ok(Trial {
             nodes: nodes.names().len(),
-            unknown: unknown.iter().filter(|name| *name != SENTINEL).count(),
+            unknown: self.ever_unknown.get().len(),
             course,
             writes,
             killed: None,
