@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{metadata, read};
+use super::read;
 
 /// An object of a list or a watch, or why it cannot be read.
 ///
@@ -16,24 +16,43 @@ use super::{metadata, read};
 #[derive(Clone, Debug)]
 pub struct Readable<K>(pub Result<K, UnreadableObject>);
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct UnreadableObject {
-    #[serde(deserialize_with = "metadata")]
+    /// Name, namespace and version alone.
     pub(crate) metadata: ObjectMeta,
-    #[serde(skip)]
     pub(crate) error: String,
 }
 
+/// The part of an object that tells it from others, whatever else it holds.
+#[derive(Deserialize)]
+struct NamedObject {
+    metadata: NameMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NameMetadata {
+    name: String,
+    namespace: Option<String>,
+    resource_version: Option<String>,
+}
+
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Readable<K> {
-    /// Fails for what has no metadata: nobody could tell which object it is.
+    /// Fails for what has not even a name.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
         let error = match read(json) {
             Ok(object) => return Ok(Self(Ok(object))),
             Err(error) => error,
         };
-        let object: UnreadableObject = serde_json::from_str(json).map_err(D::Error::custom)?;
-        Ok(Self(Err(UnreadableObject { error, ..object })))
+        let NamedObject { metadata } = serde_json::from_str(json).map_err(D::Error::custom)?;
+        let metadata = ObjectMeta {
+            name: Some(metadata.name),
+            namespace: metadata.namespace,
+            resource_version: metadata.resource_version,
+            ..ObjectMeta::default()
+        };
+        Ok(Self(Err(UnreadableObject { metadata, error })))
     }
 }
 

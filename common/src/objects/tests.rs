@@ -24,7 +24,13 @@ fn an_odd_object_is_a_value_of_its_own() {
     object.expect("a readable one");
     // k8s-openapi reads these, as deep as they are.
     let managed = format!(r#"{names}, "managedFields": [{{"fieldsV1": {deep}}}]"#);
-    for object in [odd("8", names), odd(&deep, names), odd("{}", &managed)] {
+    let labelled = format!(r#"{names}, "labels": {{"a": 1}}"#);
+    for object in [
+        odd("8", names),
+        odd(&deep, names),
+        odd("{}", &managed),
+        odd("{}", &labelled),
+    ] {
         let list = format!(r#"{{"items": [{{"metadata": {{"name": "a"}}}}, {object}]}}"#);
         let list: Listed = from_str(&list).expect("a list");
         let readable = list.items.iter().map(|Readable(object)| object.is_ok());
