@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use parking_lot::Mutex;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -15,14 +14,10 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 #[derive(Clone)]
 pub struct Authority {
     issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
-    /// The newest TLS set-up: many servers that say the same share it.
-    newest: Arc<Mutex<Option<SharedTls>>>,
 }
 
-type SharedTls = (Serving, Arc<ServerConfig>);
-
 /// What a serving certificate says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Serving {
     /// Names and addresses it is good for.
     pub names: Vec<String>,
@@ -57,7 +52,6 @@ impl Authority {
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         Ok(Self {
             issuer: Arc::new(issuer),
-            newest: Arc::default(),
         })
     }
 
@@ -71,10 +65,6 @@ impl Authority {
     /// # Errors
     /// When the key cannot be made.
     pub fn serve(&self, serving: &Serving) -> Result<Arc<ServerConfig>> {
-        let mut newest = self.newest.lock();
-        if let Some((_, config)) = newest.as_ref().filter(|(known, _)| known == serving) {
-            return Ok(config.clone());
-        }
         let (certificate, key) = self.sign(serving)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -83,9 +73,7 @@ impl Authority {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let config = Arc::new(config);
-        *newest = Some((serving.clone(), config.clone()));
-        Ok(config)
+        Ok(Arc::new(config))
     }
 
     /// A fresh certificate and its key.

@@ -2,14 +2,11 @@
 //!
 //! ```text
 //!  writes ──► tables (newest version of each object) ──► lists, gets
-//!        └──► history (bounded) ──► watches
+//!        └──► history (bounded) ──► watches, later pages of a list
 //! ```
 //! A [`Store`] is a handle; clones share the content. Everything is synchronous: the lock is held
 //! for the length of one read or write, never across an await.
 
-mod admission;
-mod list;
-mod observe;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,20 +20,18 @@ use serde_json::Value;
 
 use crate::{
     counter::Counter,
+    list_page::{ListPage, ListQuery},
     object::{StoredObject, merge, metadata},
     resource::Resource,
     selector::Filter,
-    status::{ApiError, not_found, of_code},
+    status::{ApiError, Named, of_code},
 };
 
-pub(crate) use list::ListQuery;
-pub use observe::ObservedWrite;
-use observe::Observer;
+pub use write::ObservedWrite;
 
 /// Namespace and name; the namespace of cluster-scoped objects is empty.
 type ObjectKey = (String, String);
 type Table = BTreeMap<ObjectKey, Arc<StoredObject>>;
-type Tables = BTreeMap<Arc<Resource>, Table>;
 
 /// The objects of one API server.
 #[derive(Clone)]
@@ -52,24 +47,21 @@ struct StoreShared {
     broken: Counter,
     /// How many changes the history keeps.
     history: usize,
-    observer: OnceLock<Box<Observer>>,
+    observer: OnceLock<Box<write::Observer>>,
 }
 
 #[derive(Default)]
 struct StoreState {
-    tables: Tables,
+    tables: BTreeMap<Arc<Resource>, Table>,
     revision: u64,
     history: VecDeque<StoredChange>,
     /// Changes up to this revision are forgotten.
     compacted: u64,
-    snapshots: VecDeque<list::ListSnapshot>,
-    snapshots_made: u64,
 }
 
 /// One write, as watches see it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChange {
-    pub revision: u64,
     pub before: Option<Arc<StoredObject>>,
     /// The version written; of a deletion, the last one under the deletion's revision.
     pub after: Arc<StoredObject>,
@@ -78,14 +70,12 @@ pub(crate) struct StoredChange {
 
 impl Store {
     /// An empty store that remembers the last `history` changes for watches.
-    pub fn new(resources: Vec<Resource>, history: usize) -> Self {
+    pub(crate) fn new(resources: Vec<Resource>, history: usize) -> Self {
+        let tables = resources.into_iter().map(Arc::new);
         // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
         let state = StoreState {
             revision: 1,
-            tables: resources
-                .into_iter()
-                .map(|one| (Arc::new(one), Table::new()))
-                .collect(),
+            tables: tables.map(|one| (one, Table::new())).collect(),
             ..StoreState::default()
         };
         let shared = StoreShared {
@@ -98,11 +88,6 @@ impl Store {
         Self {
             shared: Arc::new(shared),
         }
-    }
-
-    /// All resources.
-    pub(crate) fn resources(&self) -> Vec<Arc<Resource>> {
-        self.lock().tables.keys().cloned().collect()
     }
 
     /// The newest version of an object. `resource` is its full name, like `deployments.apps`;
@@ -122,8 +107,10 @@ impl Store {
             namespace: namespace.map(str::to_owned),
             ..Filter::default()
         };
-        let objects = matching(&self.lock().tables[&resource], &filter);
-        objects.iter().map(|object| object.value.clone()).collect()
+        let state = self.lock();
+        let objects = state.tables[&resource].values();
+        let objects = objects.filter(|object| filter.matches(&object.value));
+        objects.map(|object| object.value.clone()).collect()
     }
 
     /// Creates an object; resource, namespace and name are taken from the object itself.
@@ -208,12 +195,11 @@ impl Store {
         }
     }
 
-    /// Forgets all history and all begun paged lists: watches and pages from before now answer 410.
+    /// Forgets all history: watches and begun paged lists from before now answer 410.
     pub fn compact(&self) {
         let mut state = self.lock();
         state.compacted = state.revision;
         state.history.clear();
-        state.snapshots.clear();
     }
 
     /// Ends every open watch.
@@ -230,6 +216,30 @@ impl Store {
         self.lock().found(resource, namespace, name)
     }
 
+    /// A page of a list; all pages of one list show the moment of its beginning.
+    pub(crate) fn page(
+        &self,
+        resource: &Resource,
+        query: &ListQuery,
+    ) -> Result<ListPage<Arc<StoredObject>>, ApiError> {
+        let state = self.lock();
+        let revision = query.begun.map_or(state.revision, |(revision, _)| revision);
+        let later = state.changes(resource, revision).ok_or_else(|| {
+            let why =
+                "The provided continue parameter is too old to display a consistent list result.";
+            of_code(410, why)
+        })?;
+        let mut table = state.tables[resource].clone();
+        for StoredChange { before, after, .. } in later.into_iter().rev() {
+            match before {
+                Some(before) => table.insert(key(&before.value), before),
+                None => table.remove(&key(&after.value)),
+            };
+        }
+        table.retain(|_, object| query.filter.matches(&object.value));
+        Ok(ListPage::of(revision, table.into_values(), query))
+    }
+
     /// The changes of a resource after a revision, and the revision up to which that is all.
     pub(crate) fn changes(
         &self,
@@ -237,19 +247,11 @@ impl Store {
         after: u64,
     ) -> Result<(u64, Vec<StoredChange>), ApiError> {
         let state = self.lock();
-        if after < state.compacted {
+        let changes = state.changes(resource, after).ok_or_else(|| {
             let oldest = state.compacted + 1;
-            return Err(of_code(
-                410,
-                format!("too old resource version: {after} ({oldest})"),
-            ));
-        }
-        let start = state
-            .history
-            .partition_point(|change| change.revision <= after);
-        let mut news: Vec<_> = state.history.range(start..).cloned().collect();
-        news.retain(|change| *change.after.resource == *resource);
-        Ok((state.revision.max(after), news))
+            of_code(410, format!("too old resource version: {after} ({oldest})"))
+        })?;
+        Ok((state.revision.max(after), changes))
     }
 
     /// The newest revision, to compare with before the objects are read.
@@ -262,15 +264,6 @@ impl Store {
         &self.shared.broken
     }
 
-    pub(crate) fn resource(
-        &self,
-        group: &str,
-        version: &str,
-        plural: &str,
-    ) -> Option<Arc<Resource>> {
-        self.find(|one| one.plural == plural && one.group == group && one.version == version)
-    }
-
     fn named(&self, name: &str) -> Result<Arc<Resource>, ApiError> {
         let resource = self.find(|resource| resource.full_name() == name);
         resource.ok_or_else(|| of_code(404, format!("no resource is called {name}")))
@@ -279,17 +272,15 @@ impl Store {
     /// Resource, namespace and name of an object.
     fn place_of(&self, object: &Value) -> Result<(Arc<Resource>, ObjectKey), ApiError> {
         let TypeMeta { api_version, kind } = TypeMeta::deserialize(object).unwrap_or_default();
-        let resource = self.find(|one| one.kind == kind && one.api_version() == api_version);
+        let resource = self.find(|one| one.kind == kind && one.api_version == api_version);
         let unknown = || of_code(404, format!("no resource holds {kind} of {api_version}"));
         Ok((resource.ok_or_else(unknown)?, key(object)))
     }
 
-    fn find(&self, is: impl Fn(&Resource) -> bool) -> Option<Arc<Resource>> {
-        self.lock()
-            .tables
-            .keys()
-            .find(|resource| is(resource))
-            .cloned()
+    pub(crate) fn find(&self, is: impl Fn(&Resource) -> bool) -> Option<Arc<Resource>> {
+        let state = self.lock();
+        let mut resources = state.tables.keys();
+        resources.find(|resource| is(resource)).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, StoreState> {
@@ -305,7 +296,20 @@ impl StoreState {
         name: &str,
     ) -> Result<Arc<StoredObject>, ApiError> {
         let found = self.tables[resource].get(&(namespace.to_owned(), name.to_owned()));
-        found.cloned().ok_or_else(|| not_found(resource, name))
+        let unknown = || Named::by_plural(resource, name).not_found();
+        found.cloned().ok_or_else(unknown)
+    }
+
+    /// The changes of a resource after a revision; `None` where some are forgotten.
+    fn changes(&self, resource: &Resource, after: u64) -> Option<Vec<StoredChange>> {
+        if after < self.compacted {
+            return None;
+        }
+        let history = &self.history;
+        let start = history.partition_point(|change| change.after.revision <= after);
+        let news = history.range(start..);
+        let news = news.filter(|change| *change.after.resource == *resource);
+        Some(news.cloned().collect())
     }
 }
 
@@ -314,17 +318,4 @@ fn key(object: &Value) -> ObjectKey {
         metadata(object, "namespace").to_owned(),
         metadata(object, "name").to_owned(),
     )
-}
-
-fn matching(table: &Table, filter: &Filter) -> Vec<Arc<StoredObject>> {
-    let from = (filter.namespace.clone().unwrap_or_default(), String::new());
-    let inside = |place: &String| filter.namespace.as_ref().is_none_or(|one| one == place);
-    let objects = table
-        .range(from..)
-        .take_while(|((place, _), _)| inside(place));
-    let objects = objects.map(|(_, object)| object);
-    objects
-        .filter(|object| filter.matches(&object.value))
-        .cloned()
-        .collect()
 }

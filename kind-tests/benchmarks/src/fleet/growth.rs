@@ -94,7 +94,6 @@ async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result
         "{requests} requests for {probes} probes of {shoots} shoots"
     );
     end(prober).await?;
-    api.shutdown().await;
     let cpu = measured.cpu * 60_000.0 / seconds as f64;
     Ok([cpu, measured.usage.resident * 1024.0])
 }
