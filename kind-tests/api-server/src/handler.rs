@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, Request, header};
+use http::{HeaderName, Request};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 
@@ -55,7 +55,7 @@ async fn with_fault(
         Some(Fault::Hold(token)) => token.cancelled().await,
         _ => {}
     }
-    let mut reply = match &fault {
+    let reply = match &fault {
         Some(Fault::Status(code)) => Err(of_code(*code, "scripted fault")),
         Some(Fault::Answer {
             code,
@@ -78,21 +78,14 @@ async fn with_fault(
         Some(Fault::StallAfter) => pending().await,
         Some(Fault::CloseAfter) => return Err(Closed),
         Some(Fault::Truncate) => return Ok(reply.map(reply::half)),
-        Some(Fault::Garbage) => {
-            let headers = reply.headers_mut();
-            headers.insert(header::CONTENT_LENGTH, GARBAGE.len().into());
-            return Ok(reply.map(|_| reply::full(GARBAGE)));
-        }
+        Some(Fault::Garbage) => return Ok(reply.map(|_| reply::full(GARBAGE))),
         Some(Fault::Slow { bytes, pause } | Fault::Endless { bytes, pause }) => {
             Some((bytes, pause))
         }
         _ => shared.options.chunk.map(|bytes| (bytes, Duration::ZERO)),
     };
     Ok(match pieces {
-        Some((bytes, pause)) => {
-            reply.headers_mut().remove(header::CONTENT_LENGTH);
-            reply.map(|body| reply::in_pieces(body, bytes, pause))
-        }
+        Some((bytes, pause)) => reply.map(|body| reply::in_pieces(body, bytes, pause)),
         None => reply,
     })
 }

@@ -1,29 +1,6 @@
-//! One version of one object.
-
-use std::sync::Arc;
+//! Objects as JSON.
 
 use serde_json::{Value, json};
-
-use crate::resource::Resource;
-
-/// One version of one object, with its type. Versions are immutable; a write makes a new one.
-#[derive(Debug)]
-pub(crate) struct StoredObject {
-    pub resource: Arc<Resource>,
-    pub revision: u64,
-    pub value: Value,
-}
-
-impl StoredObject {
-    /// The object as an item of a list: built-in kinds do not repeat their type there.
-    pub fn list_item(&self) -> Value {
-        let mut item = self.value.clone();
-        if !self.resource.custom {
-            merge(&mut item, &json!({"apiVersion": null, "kind": null}));
-        }
-        item
-    }
-}
 
 /// A text of an object's metadata; empty where there is none.
 pub(crate) fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {

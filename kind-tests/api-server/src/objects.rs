@@ -39,10 +39,9 @@ pub(crate) fn serve(
             let page = store.page(resource, &query)?;
             let items = page.items.iter();
             if request.accepts_protobuf() && protobuf::speaks(resource) {
-                let items = items.map(|item| protobuf::encode(&resource.kind, &item.value));
+                let items = items.map(|item| protobuf::encode(&resource.kind, item));
                 return Ok(reply::messages(resource, &page.metadata, items));
             }
-            let items = items.map(|item| item.list_item()).collect();
             return Ok(reply::list(resource, &page.metadata, items));
         }
         "watch" => {
@@ -94,5 +93,5 @@ pub(crate) fn serve(
             return Err(of_code(405, why));
         }
     };
-    Ok(reply::json(code, &object.value))
+    Ok(reply::json(code, &object))
 }

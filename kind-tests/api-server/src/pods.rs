@@ -36,7 +36,7 @@ pub(crate) fn forward(
 ) -> Result<Reply, ApiError> {
     let (name, store) = (&request.record.name, &shared.store);
     let pod = store.get_object(resource, &request.record.namespace, name)?;
-    let ip = pod.value["status"]["podIP"].as_str();
+    let ip = pod["status"]["podIP"].as_str();
     let ip = ip.and_then(|ip| ip.parse().ok());
     let ip = ip.ok_or_else(|| bad_request(format!("pod {name} does not have a host assigned")))?;
     let port = request.parameter("ports").parse();

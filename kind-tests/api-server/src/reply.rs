@@ -1,5 +1,6 @@
 //! Answers: their heads and bodies, and how faults spoil them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 
 use crate::{
+    object::merge,
     protobuf,
     resource::Resource,
     status::{self, ApiError},
@@ -38,13 +40,10 @@ fn streamed(pieces: impl Stream<Item = Result<Bytes, Closed>> + Send + 'static) 
     StreamBody::new(pieces.map_ok(Frame::data)).boxed_unsync()
 }
 
-/// An answer whose length is said beforehand.
+/// An answer that is there at once, whose length is said beforehand.
 pub(crate) fn whole(code: u16, media_type: &str, body: impl Into<Bytes>) -> Reply {
-    let body = body.into();
-    let head = Response::builder()
-        .status(code)
-        .header(header::CONTENT_TYPE, media_type)
-        .header(header::CONTENT_LENGTH, body.len());
+    let head = Response::builder().status(code);
+    let head = head.header(header::CONTENT_TYPE, media_type);
     head.body(full(body)).expect("an HTTP status")
 }
 
@@ -78,8 +77,21 @@ pub(crate) fn error(error: &ApiError, in_protobuf: bool) -> Reply {
     }
 }
 
-pub(crate) fn list(resource: &Resource, metadata: &Value, items: Vec<Value>) -> Reply {
+pub(crate) fn list<'a>(
+    resource: &Resource,
+    metadata: &Value,
+    items: impl Iterator<Item = &'a Arc<Value>>,
+) -> Reply {
+    let item = |item: &Arc<Value>| {
+        let mut item = Value::clone(item);
+        if !resource.custom {
+            // Built-in kinds do not repeat their type.
+            merge(&mut item, &json!({"apiVersion": null, "kind": null}));
+        }
+        item
+    };
     let (version, kind) = (&resource.api_version, format!("{}List", resource.kind));
+    let items: Vec<_> = items.map(item).collect();
     let list = json!({"kind": kind, "apiVersion": version, "metadata": metadata, "items": items});
     json(200, &list)
 }

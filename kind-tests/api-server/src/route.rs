@@ -114,13 +114,16 @@ impl IncomingRequest {
 
     /// The list that is asked for.
     pub fn list(&self) -> Result<ListQuery, ApiError> {
-        let namespace = &self.record.namespace;
+        let filter = Filter {
+            labels: parse(self.parameter("labelSelector"))?,
+            fields: parse(self.parameter("fieldSelector"))?,
+        };
+        let filter = match self.record.namespace.as_str() {
+            "" => filter,
+            namespace => filter.in_namespace(namespace),
+        };
         Ok(ListQuery {
-            filter: Filter {
-                namespace: (!namespace.is_empty()).then(|| namespace.clone()),
-                labels: parse(self.parameter("labelSelector"))?,
-                fields: parse(self.parameter("fieldSelector"))?,
-            },
+            filter,
             limit: self.parameter("limit").parse().unwrap_or_default(),
             begun: read_token(self.parameter("continue"))?,
         })

@@ -7,13 +7,11 @@ use kube_core::{Expression, Selector, SelectorExt};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::object::metadata;
 use crate::status::{ApiError, bad_request};
 
 /// Which objects of a resource a list or watch is about.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    pub namespace: Option<String>,
     pub labels: Selector,
     /// Equations of dotted paths.
     pub fields: Vec<Expression>,
@@ -23,13 +21,16 @@ impl Filter {
     /// Whether an object belongs to the list.
     pub fn matches(&self, object: &Value) -> bool {
         let labels = || BTreeMap::deserialize(&object["metadata"]["labels"]).unwrap_or_default();
-        let namespace = self.namespace.as_deref();
-        namespace.is_none_or(|namespace| metadata(object, "namespace") == namespace)
-            && (self.labels.selects_all() || self.labels.matches(&labels()))
-            && self
-                .fields
-                .iter()
-                .all(|field| field.matches(&fields(object)))
+        let mut fields = self.fields.iter();
+        (self.labels.selects_all() || self.labels.matches(&labels()))
+            && fields.all(|field| field.matches(&names(object)))
+    }
+
+    /// Only those of one namespace.
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        let is_there = Expression::Equal("metadata.namespace".to_owned(), namespace.to_owned());
+        self.fields.push(is_there);
+        self
     }
 
     /// The one object name that the field selector leaves, if it does.
@@ -42,7 +43,7 @@ impl Filter {
 }
 
 /// What a field selector may name; a real server knows a few more.
-fn fields(object: &Value) -> BTreeMap<String, String> {
+fn names(object: &Value) -> BTreeMap<String, String> {
     let field = |path: &str| {
         let value = object.pointer(&format!("/{}", path.replace('.', "/")));
         let value = value.and_then(Value::as_str).unwrap_or_default();

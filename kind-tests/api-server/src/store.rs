@@ -21,9 +21,8 @@ use serde_json::Value;
 use crate::{
     counter::Counter,
     list_page::{ListPage, ListQuery},
-    object::{StoredObject, merge, metadata},
+    object::{merge, metadata},
     resource::Resource,
-    selector::Filter,
     status::{ApiError, Named, of_code},
 };
 
@@ -31,7 +30,8 @@ pub use write::ObservedWrite;
 
 /// Namespace and name; the namespace of cluster-scoped objects is empty.
 type ObjectKey = (String, String);
-type Table = BTreeMap<ObjectKey, Arc<StoredObject>>;
+/// The newest version of each object, with its type. Versions are immutable; a write makes a new one.
+type Table = BTreeMap<ObjectKey, Arc<Value>>;
 
 /// The objects of one API server.
 #[derive(Clone)]
@@ -62,9 +62,11 @@ struct StoreState {
 /// One write, as watches see it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChange {
-    pub before: Option<Arc<StoredObject>>,
+    pub resource: Arc<Resource>,
+    pub revision: u64,
+    pub before: Option<Arc<Value>>,
     /// The version written; of a deletion, the last one under the deletion's revision.
-    pub after: Arc<StoredObject>,
+    pub after: Arc<Value>,
     pub deleted: bool,
 }
 
@@ -95,7 +97,7 @@ impl Store {
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let resource = self.named(resource).ok()?;
         let object = self.get_object(&resource, namespace, name).ok()?;
-        Some(object.value.clone())
+        Some(Arc::unwrap_or_clone(object))
     }
 
     /// All objects of a resource, of one namespace or of all, ordered by namespace and name.
@@ -103,14 +105,10 @@ impl Store {
         let Ok(resource) = self.named(resource) else {
             return Vec::new();
         };
-        let filter = Filter {
-            namespace: namespace.map(str::to_owned),
-            ..Filter::default()
-        };
         let state = self.lock();
-        let objects = state.tables[&resource].values();
-        let objects = objects.filter(|object| filter.matches(&object.value));
-        objects.map(|object| object.value.clone()).collect()
+        let objects = state.tables[&resource].iter();
+        let objects = objects.filter(|((place, _), _)| namespace.is_none_or(|one| one == place));
+        objects.map(|(_, object)| Value::clone(object)).collect()
     }
 
     /// Creates an object; resource, namespace and name are taken from the object itself.
@@ -120,7 +118,7 @@ impl Store {
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
         let (resource, (namespace, _)) = self.place_of(&object)?;
         let created = self.create_in(&resource, &namespace, object, None)?;
-        Ok(created.value.clone())
+        Ok(Arc::unwrap_or_clone(created))
     }
 
     /// Creates an object or replaces it, status included, whatever its version is.
@@ -150,7 +148,7 @@ impl Store {
     ) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
         let updated = self.update_in(&resource, namespace, name, None, change)?;
-        Ok(updated.value.clone())
+        Ok(Arc::unwrap_or_clone(updated))
     }
 
     /// Merges a JSON merge patch into an object, status included, whatever its version is.
@@ -174,8 +172,8 @@ impl Store {
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
         let any = Preconditions::default();
-        let object = self.delete_in(&resource, namespace, name, &any, None)?;
-        Ok(object.value.clone())
+        let deleted = self.delete_in(&resource, namespace, name, &any, None)?;
+        Ok(Arc::unwrap_or_clone(deleted))
     }
 
     /// The newest revision.
@@ -212,7 +210,7 @@ impl Store {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<StoredObject>, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         self.lock().found(resource, namespace, name)
     }
 
@@ -221,7 +219,7 @@ impl Store {
         &self,
         resource: &Resource,
         query: &ListQuery,
-    ) -> Result<ListPage<Arc<StoredObject>>, ApiError> {
+    ) -> Result<ListPage<Arc<Value>>, ApiError> {
         let state = self.lock();
         let revision = query.begun.map_or(state.revision, |(revision, _)| revision);
         let later = state.changes(resource, revision).ok_or_else(|| {
@@ -232,11 +230,11 @@ impl Store {
         let mut table = state.tables[resource].clone();
         for StoredChange { before, after, .. } in later.into_iter().rev() {
             match before {
-                Some(before) => table.insert(key(&before.value), before),
-                None => table.remove(&key(&after.value)),
+                Some(before) => table.insert(key(&before), before),
+                None => table.remove(&key(&after)),
             };
         }
-        table.retain(|_, object| query.filter.matches(&object.value));
+        table.retain(|_, object| query.filter.matches(object));
         Ok(ListPage::of(revision, table.into_values(), query))
     }
 
@@ -294,7 +292,7 @@ impl StoreState {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<StoredObject>, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         let found = self.tables[resource].get(&(namespace.to_owned(), name.to_owned()));
         let unknown = || Named::by_plural(resource, name).not_found();
         found.cloned().ok_or_else(unknown)
@@ -306,9 +304,9 @@ impl StoreState {
             return None;
         }
         let history = &self.history;
-        let start = history.partition_point(|change| change.after.revision <= after);
+        let start = history.partition_point(|change| change.revision <= after);
         let news = history.range(start..);
-        let news = news.filter(|change| *change.after.resource == *resource);
+        let news = news.filter(|change| *change.resource == *resource);
         Some(news.cloned().collect())
     }
 }

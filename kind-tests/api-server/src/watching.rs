@@ -97,8 +97,8 @@ impl OpenWatch {
 
     /// A change as those see it who know only what matches: it may make an object appear or vanish.
     fn event(&self, change: &StoredChange) -> Option<String> {
-        let after = &change.after.value;
-        let before = change.before.as_ref().map(|before| &before.value);
+        let StoredChange { before, after, .. } = change;
+        let before = before.as_deref();
         let before = before.filter(|before| self.filter.matches(before));
         match (before, !change.deleted && self.filter.matches(after)) {
             (None, true) => Some(line("ADDED", after)),
@@ -106,7 +106,7 @@ impl OpenWatch {
             (Some(before), false) => {
                 // It is shown as it was last seen.
                 let mut last = before.clone();
-                last["metadata"]["resourceVersion"] = json!(change.after.revision.to_string());
+                last["metadata"]["resourceVersion"] = json!(change.revision.to_string());
                 Some(line("DELETED", &last))
             }
             (None, false) => None,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Store, StoreState, StoredChange, key};
 use crate::{
-    object::{StoredObject, merge, metadata},
+    object::{merge, metadata},
     requests::Record,
     resource::Resource,
     status::{ApiError, Named, bad_request},
@@ -57,7 +57,7 @@ impl Store {
         namespace: &str,
         mut value: Value,
         client: Option<&Record>,
-    ) -> Result<Arc<StoredObject>, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         let state = self.lock();
         let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         let name = metadata(&value, "name").to_owned();
@@ -82,25 +82,21 @@ impl Store {
         name: &str,
         client: Option<&Record>,
         change: impl FnOnce(&mut Value),
-    ) -> Result<Arc<StoredObject>, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
-        let mut value = old.value.clone();
+        let mut value = Value::clone(&old);
         change(&mut value);
         if let Some(client) = client {
-            check(&old, &value, client)?;
+            check(resource, &old, &value, client)?;
         }
-        let fixed = FIXED.map(|key| (key.to_owned(), old.value["metadata"][key].clone()));
+        let fixed = FIXED.map(|key| (key.to_owned(), old["metadata"][key].clone()));
         complete(resource, &mut value, Value::from_iter(fixed))?;
-        if value == old.value {
+        if value == *old {
             return Ok(old);
         }
         if client.is_some_and(Record::is_dry_run) {
-            return Ok(Arc::new(StoredObject {
-                resource: resource.clone(),
-                revision: old.revision,
-                value,
-            }));
+            return Ok(Arc::new(value));
         }
         Ok(self.commit(state, resource, Some(old), Some(value), client))
     }
@@ -113,7 +109,7 @@ impl Store {
         name: &str,
         preconditions: &Preconditions,
         client: Option<&Record>,
-    ) -> Result<Arc<StoredObject>, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
         let version = &preconditions.resource_version;
@@ -126,7 +122,7 @@ impl Store {
             ),
             ("ResourceVersion", version, "resourceVersion", "modified"),
         ] {
-            let is = metadata(&old.value, key);
+            let is = metadata(&old, key);
             if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != is) {
                 return Err(Named::by_kind(resource, name).conflict(&format!(
                     "the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
@@ -142,36 +138,34 @@ impl Store {
         &self,
         mut state: MutexGuard<'_, StoreState>,
         resource: &Arc<Resource>,
-        before: Option<Arc<StoredObject>>,
+        before: Option<Arc<Value>>,
         value: Option<Value>,
         client: Option<&Record>,
-    ) -> Arc<StoredObject> {
+    ) -> Arc<Value> {
         let (revision, deleted) = (state.revision + 1, value.is_none());
-        let last = || before.as_ref().map(|before| before.value.clone());
+        let last = || before.as_deref().cloned();
         let mut value = value.or_else(last).unwrap_or_default();
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
-        let after = Arc::new(StoredObject {
-            resource: resource.clone(),
-            revision,
-            value,
-        });
+        let after = Arc::new(value);
         let table = state.tables.entry(resource.clone()).or_default();
         if deleted {
-            table.remove(&key(&after.value));
+            table.remove(&key(&after));
         } else {
-            table.insert(key(&after.value), after.clone());
+            table.insert(key(&after), after.clone());
         }
         state.revision = revision;
         if let Some(observer) = self.shared.observer.get() {
             observer(&ObservedWrite {
                 resource,
-                before: before.as_ref().map(|before| &before.value),
-                after: &after.value,
+                before: before.as_deref(),
+                after: &after,
                 deleted,
                 request: client,
             });
         }
         state.history.push_back(StoredChange {
+            resource: resource.clone(),
+            revision,
             before,
             after: after.clone(),
             deleted,
@@ -179,7 +173,7 @@ impl Store {
         while state.history.len() > self.shared.history
             && let Some(forgotten) = state.history.pop_front()
         {
-            state.compacted = forgotten.after.revision;
+            state.compacted = forgotten.revision;
         }
         self.shared.revision.set(revision);
         after
@@ -187,21 +181,21 @@ impl Store {
 }
 
 /// Checks what a client has sent against the version that it replaces.
-fn check(old: &StoredObject, new: &Value, client: &Record) -> Result<(), ApiError> {
-    let name = metadata(&old.value, "name");
-    let by_plural = Named::by_plural(&old.resource, name);
+fn check(resource: &Resource, old: &Value, new: &Value, client: &Record) -> Result<(), ApiError> {
+    let name = &client.name;
+    let by_plural = Named::by_plural(resource, name);
     let [uid, version] = ["uid", "resourceVersion"].map(|key| metadata(new, key));
     if version.is_empty() && client.verb == "update" {
         let why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
         return Err(by_plural.invalid(why));
     }
-    if !version.is_empty() && version != metadata(&old.value, "resourceVersion") {
+    if !version.is_empty() && version != metadata(old, "resourceVersion") {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(by_plural.conflict(why));
     }
-    if !uid.is_empty() && uid != metadata(&old.value, "uid") {
+    if !uid.is_empty() && uid != metadata(old, "uid") {
         let why = format!("metadata.uid: Invalid value: {uid:?}: field is immutable");
-        return Err(Named::by_kind(&old.resource, name).invalid(&why));
+        return Err(Named::by_kind(resource, name).invalid(&why));
     }
     Ok(())
 }
