@@ -39,7 +39,7 @@ pub enum Fault {
     Garbage,
     /// The real answer, cut in the middle by the end of the connection.
     Truncate,
-    /// The real answer, one piece of `bytes` after each `pause`.
+    /// The real answer in chunks of `bytes`, as a kube-apiserver sends lists, each after a `pause`.
     Slow {
         /// Bytes in one piece.
         bytes: usize,

@@ -1,7 +1,6 @@
 //! From a request to its answer.
 
 use std::future::pending;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, Request};
@@ -74,31 +73,27 @@ async fn with_fault(
         _ => authorised(shared, request),
     }
     .unwrap_or_else(|error| reply::error(&error, request.accepts_protobuf()));
-    let pieces = match fault {
+    Ok(match fault {
         Some(Fault::StallAfter) => pending().await,
         Some(Fault::CloseAfter) => return Err(Closed),
-        Some(Fault::Truncate) => return Ok(reply.map(reply::half)),
-        Some(Fault::Garbage) => return Ok(reply.map(|_| reply::full(GARBAGE))),
+        Some(Fault::Truncate) => reply.map(reply::half),
+        Some(Fault::Garbage) => reply.map(|_| reply::full(GARBAGE)),
         Some(Fault::Slow { bytes, pause } | Fault::Endless { bytes, pause }) => {
-            Some((bytes, pause))
+            reply.map(|body| reply::in_pieces(body, bytes, pause))
         }
-        _ => shared.options.chunk.map(|bytes| (bytes, Duration::ZERO)),
-    };
-    Ok(match pieces {
-        Some((bytes, pause)) => reply.map(|body| reply::in_pieces(body, bytes, pause)),
-        None => reply,
+        _ => reply,
     })
 }
 
 fn authorised(shared: &ServerState, request: &IncomingRequest) -> Result<Reply, ApiError> {
     let user = request.user.as_ref();
     let user = user.ok_or_else(|| of_code(401, "Unauthorized"))?;
-    let Some(target) = &request.target else {
-        return Ok(match request.record.path.as_str() {
-            "/version" => reply::whole(200, JSON, VERSION),
-            _ => reply::no_page(),
-        });
-    };
+    if request.record.path == "/version" {
+        return Ok(reply::whole(200, JSON, VERSION));
+    }
+    if request.api_version.is_empty() {
+        return Ok(reply::no_page());
+    }
     let mut wanted = request.record.clone();
     if wanted.name.is_empty() {
         // A list narrowed to one name is a matter of that name, as in RBAC.
@@ -107,8 +102,8 @@ fn authorised(shared: &ServerState, request: &IncomingRequest) -> Result<Reply, 
         only.clone_into(&mut wanted.name);
     }
     user.check(&wanted)?;
-    let is_beside = |other: &Resource| other.api_version == target.api_version;
-    match (&target.resource, target.subresource.as_str()) {
+    let is_beside = |other: &Resource| other.api_version == request.api_version;
+    match (&request.resource, request.subresource.as_str()) {
         (Some(resource), "") => objects::serve(shared, request, resource),
         (Some(resource), "portforward") => pods::forward(shared, request, resource),
         _ if shared.store.find(is_beside).is_some() => Err(nowhere()),

@@ -77,9 +77,8 @@ pub(crate) fn serve(
             (200, patched)
         }
         "delete" => {
-            let preconditions = request.json(JSON)?["preconditions"].take();
-            let preconditions = serde_json::from_value(preconditions).unwrap_or_default();
-            let object = store.delete_in(resource, namespace, name, &preconditions, client)?;
+            let preconditions = &request.json(JSON)?["preconditions"];
+            let object = store.delete_in(resource, namespace, name, preconditions, client)?;
             // Of a pod the answer is the pod.
             if resource.kind != "Pod" {
                 let details = Named::by_plural(resource, name).details();

@@ -23,19 +23,14 @@ use crate::{
 /// A request, read.
 pub(crate) struct IncomingRequest {
     pub user: Option<Arc<User>>,
-    /// Where its path leads, if that is in the manner of resources.
-    pub target: Option<ApiTarget>,
-    parameters: HashMap<String, String>,
-    pub http: Request<Bytes>,
-    pub record: Record,
-}
-
-/// The rest is in the [`Record`].
-pub(crate) struct ApiTarget {
+    /// Group and version that its path names; empty outside of resources.
     pub api_version: String,
     /// `None` if there is no such resource.
     pub resource: Option<Arc<Resource>>,
     pub subresource: String,
+    parameters: HashMap<String, String>,
+    pub http: Request<Bytes>,
+    pub record: Record,
 }
 
 impl IncomingRequest {
@@ -45,7 +40,9 @@ impl IncomingRequest {
         let parameters = form_urlencoded::parse(query.as_bytes()).into_owned();
         let mut request = Self {
             parameters: parameters.collect(),
-            target: None,
+            api_version: String::new(),
+            resource: None,
+            subresource: String::new(),
             record: Record {
                 at: Some(Instant::now()),
                 connection,
@@ -96,11 +93,9 @@ impl IncomingRequest {
         self.record.resource = full_name(group(&api_version), plural, subresource);
         self.record.namespace = namespace.to_owned();
         self.record.name = name.to_owned();
-        self.target = Some(ApiTarget {
-            resource: shared.store.find(is_it),
-            subresource: subresource.to_owned(),
-            api_version,
-        });
+        self.resource = shared.store.find(is_it);
+        self.subresource = subresource.to_owned();
+        self.api_version = api_version;
     }
 
     /// A parameter of the query, decoded; empty where there is none.
@@ -109,7 +104,7 @@ impl IncomingRequest {
     }
 
     pub fn flag(&self, key: &str) -> bool {
-        matches!(self.parameter(key), "true" | "1")
+        self.parameter(key) == "true"
     }
 
     /// The list that is asked for.

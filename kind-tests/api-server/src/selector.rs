@@ -21,9 +21,17 @@ impl Filter {
     /// Whether an object belongs to the list.
     pub fn matches(&self, object: &Value) -> bool {
         let labels = || BTreeMap::deserialize(&object["metadata"]["labels"]).unwrap_or_default();
-        let mut fields = self.fields.iter();
+        let text = |path: &str| {
+            let value = object.pointer(&format!("/{}", path.replace('.', "/")));
+            value.and_then(Value::as_str).unwrap_or_default()
+        };
+        let is_so = |field: &Expression| match field {
+            Expression::Equal(path, value) => text(path) == value,
+            Expression::NotEqual(path, value) => text(path) != value,
+            _ => false,
+        };
         (self.labels.selects_all() || self.labels.matches(&labels()))
-            && fields.all(|field| field.matches(&names(object)))
+            && self.fields.iter().all(is_so)
     }
 
     /// Only those of one namespace.
@@ -40,18 +48,6 @@ impl Filter {
             _ => None,
         })
     }
-}
-
-/// What a field selector may name; a real server knows a few more.
-fn names(object: &Value) -> BTreeMap<String, String> {
-    let field = |path: &str| {
-        let value = object.pointer(&format!("/{}", path.replace('.', "/")));
-        let value = value.and_then(Value::as_str).unwrap_or_default();
-        (path.to_owned(), value.to_owned())
-    };
-    ["metadata.name", "metadata.namespace", "status.phase"]
-        .map(field)
-        .into()
 }
 
 /// Reads a selector: equality and set terms, joined by commas. The comparisons of numbers are not
@@ -79,19 +75,18 @@ fn term(term: &str) -> Option<Expression> {
             _ => None,
         };
     }
-    let equation = |operator| {
-        let (name, value) = term.split_once(operator)?;
-        Some((key(name)?, value.trim().to_owned()))
-    };
     if let Some(name) = term.strip_prefix('!') {
-        Some(Expression::DoesNotExist(key(name)?))
-    } else if let Some((name, value)) = equation("!=") {
-        Some(Expression::NotEqual(name, value))
-    } else if let Some((name, value)) = equation("==").or_else(|| equation("=")) {
-        Some(Expression::Equal(name, value))
-    } else {
-        Some(Expression::Exists(key(term)?))
+        return Some(Expression::DoesNotExist(key(name)?));
     }
+    let Some((name, value)) = term.split_once('=') else {
+        return Some(Expression::Exists(key(term)?));
+    };
+    // One `=` may be written as two.
+    let value = value.strip_prefix('=').unwrap_or(value).trim().to_owned();
+    Some(match name.strip_suffix('!') {
+        Some(name) => Expression::NotEqual(key(name)?, value),
+        None => Expression::Equal(key(name)?, value),
+    })
 }
 
 fn key(text: &str) -> Option<String> {

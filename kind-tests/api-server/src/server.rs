@@ -14,7 +14,7 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::TcpListener;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
 use crate::authority::Authority;
@@ -29,8 +29,6 @@ use crate::{
     store::Store,
 };
 
-/// A client that has not finished its handshake by then is dropped.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// Bytes that may be under way in a connection without a socket.
 const PIPE: usize = 64 << 10;
 /// How soon the port is tried again when it could not be bound again.
@@ -209,8 +207,7 @@ fn accept(shared: &Arc<ServerState>, stream: impl AsyncRead + AsyncWrite + Send 
     let number = shared.connections.lock().accepted;
     let serve = async move {
         shared.until_not_silent().await;
-        let handshake = timeout(HANDSHAKE_LIMIT, shared.tls.accept(stream)).await;
-        let Ok(Ok(stream)) = handshake else {
+        let Ok(stream) = shared.tls.accept(stream).await else {
             return;
         };
         shared.connections.lock().handshakes += 1;

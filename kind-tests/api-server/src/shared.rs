@@ -22,9 +22,6 @@ pub struct Options {
     pub history: usize,
     /// How many requests the log keeps in full.
     pub requests_kept: usize,
-    /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none:
-    /// whole, under their length.
-    pub chunk: Option<usize>,
     /// How often a quiet watch gets a bookmark; about a minute on a real server.
     pub bookmark_interval: Duration,
     /// What the serving certificate says.
@@ -39,7 +36,6 @@ impl Default for Options {
             resources: Vec::new(),
             history: 1024,
             requests_kept: 10_000,
-            chunk: None,
             bookmark_interval: Duration::from_secs(60),
             serving: Serving::default(),
             admin_token: "admin".to_owned(),

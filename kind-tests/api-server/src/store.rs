@@ -12,7 +12,6 @@ mod write;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
 use kube_core::TypeMeta;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
@@ -41,7 +40,7 @@ pub struct Store {
 
 struct StoreShared {
     state: Mutex<StoreState>,
-    /// The newest revision, for those who wait for changes.
+    /// The newest revision, which changes under the lock.
     revision: Counter,
     /// Counts how often all watches were broken.
     broken: Counter,
@@ -53,7 +52,6 @@ struct StoreShared {
 #[derive(Default)]
 struct StoreState {
     tables: BTreeMap<Arc<Resource>, Table>,
-    revision: u64,
     history: VecDeque<StoredChange>,
     /// Changes up to this revision are forgotten.
     compacted: u64,
@@ -74,15 +72,16 @@ impl Store {
     /// An empty store that remembers the last `history` changes for watches.
     pub(crate) fn new(resources: Vec<Resource>, history: usize) -> Self {
         let tables = resources.into_iter().map(Arc::new);
-        // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
         let state = StoreState {
-            revision: 1,
             tables: tables.map(|one| (one, Table::new())).collect(),
             ..StoreState::default()
         };
+        let revision = Counter::default();
+        // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
+        revision.set(1);
         let shared = StoreShared {
             state: Mutex::new(state),
-            revision: Counter::default(),
+            revision,
             broken: Counter::default(),
             history,
             observer: OnceLock::new(),
@@ -95,16 +94,13 @@ impl Store {
     /// The newest version of an object. `resource` is its full name, like `deployments.apps`;
     /// `namespace` is empty at cluster scope.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let resource = self.named(resource).ok()?;
-        let object = self.get_object(&resource, namespace, name).ok()?;
-        Some(Arc::unwrap_or_clone(object))
+        let object = self.get_object(&self.named(resource), namespace, name);
+        object.ok().map(Arc::unwrap_or_clone)
     }
 
     /// All objects of a resource, of one namespace or of all, ordered by namespace and name.
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Value> {
-        let Ok(resource) = self.named(resource) else {
-            return Vec::new();
-        };
+        let resource = self.named(resource);
         let state = self.lock();
         let objects = state.tables[&resource].iter();
         let objects = objects.filter(|((place, _), _)| namespace.is_none_or(|one| one == place));
@@ -139,6 +135,9 @@ impl Store {
     ///
     /// # Errors
     /// `NotFound`, `Invalid`.
+    ///
+    /// # Panics
+    /// Without such a resource.
     pub fn update(
         &self,
         resource: &str,
@@ -146,7 +145,7 @@ impl Store {
         name: &str,
         change: impl FnOnce(&mut Value),
     ) -> Result<Value, ApiError> {
-        let resource = self.named(resource)?;
+        let resource = self.named(resource);
         let updated = self.update_in(&resource, namespace, name, None, change)?;
         Ok(Arc::unwrap_or_clone(updated))
     }
@@ -170,33 +169,25 @@ impl Store {
     /// # Errors
     /// `NotFound`.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
-        let resource = self.named(resource)?;
-        let any = Preconditions::default();
-        let deleted = self.delete_in(&resource, namespace, name, &any, None)?;
+        let resource = self.named(resource);
+        let deleted = self.delete_in(&resource, namespace, name, &Value::Null, None)?;
         Ok(Arc::unwrap_or_clone(deleted))
     }
 
     /// The newest revision.
     pub fn revision(&self) -> u64 {
-        self.lock().revision
+        self.shared.revision.get()
     }
 
-    /// Waits until `condition` finds something; it is checked now and after every write. It has no
-    /// deadline of its own.
-    pub async fn wait_for<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
-        loop {
-            let seen = self.revisions().get();
-            if let Some(found) = condition(self) {
-                return found;
-            }
-            self.revisions().changed(seen).await;
-        }
+    /// Waits until the newest revision is another one than this.
+    pub async fn changed(&self, seen: u64) {
+        self.shared.revision.changed(seen).await;
     }
 
     /// Forgets all history: watches and begun paged lists from before now answer 410.
     pub fn compact(&self) {
         let mut state = self.lock();
-        state.compacted = state.revision;
+        state.compacted = self.revision();
         state.history.clear();
     }
 
@@ -221,7 +212,9 @@ impl Store {
         query: &ListQuery,
     ) -> Result<ListPage<Arc<Value>>, ApiError> {
         let state = self.lock();
-        let revision = query.begun.map_or(state.revision, |(revision, _)| revision);
+        let revision = query
+            .begun
+            .map_or(self.revision(), |(revision, _)| revision);
         let later = state.changes(resource, revision).ok_or_else(|| {
             let why =
                 "The provided continue parameter is too old to display a consistent list result.";
@@ -249,12 +242,7 @@ impl Store {
             let oldest = state.compacted + 1;
             of_code(410, format!("too old resource version: {after} ({oldest})"))
         })?;
-        Ok((state.revision.max(after), changes))
-    }
-
-    /// The newest revision, to compare with before the objects are read.
-    pub(crate) fn revisions(&self) -> &Counter {
-        &self.shared.revision
+        Ok((self.revision().max(after), changes))
     }
 
     /// How often all watches were broken.
@@ -262,9 +250,9 @@ impl Store {
         &self.shared.broken
     }
 
-    fn named(&self, name: &str) -> Result<Arc<Resource>, ApiError> {
+    fn named(&self, name: &str) -> Arc<Resource> {
         let resource = self.find(|resource| resource.full_name() == name);
-        resource.ok_or_else(|| of_code(404, format!("no resource is called {name}")))
+        resource.expect("the full name of a resource of the server")
     }
 
     /// Resource, namespace and name of an object.

@@ -62,7 +62,7 @@ pub(crate) fn watch(
 impl OpenWatch {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         while !self.is_over {
-            let written = self.store.revisions().get();
+            let written = self.store.revision();
             let lines: String = match self.store.changes(&self.resource, self.seen) {
                 Err(error) => {
                     self.is_over = true;
@@ -89,7 +89,7 @@ impl OpenWatch {
                         "metadata": {"resourceVersion": self.seen.to_string()}});
                     return Some((line("BOOKMARK", &object).into(), self));
                 }
-                () = self.store.revisions().changed(written) => {}
+                () = self.store.changed(written) => {}
             }
         }
         None

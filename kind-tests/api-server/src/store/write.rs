@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chrono::{SecondsFormat, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
@@ -62,7 +61,7 @@ impl Store {
         let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         let name = metadata(&value, "name").to_owned();
         let set = json!({"name": name, "namespace": resource.namespaced.then_some(namespace),
-            "uid": format!("00000000-0000-4000-8000-{:012x}", state.revision + 1), "creationTimestamp": now});
+            "uid": format!("00000000-0000-4000-8000-{:012x}", self.revision() + 1), "creationTimestamp": now});
         complete(resource, &mut value, set)?;
         if state.tables[resource].contains_key(&key(&value)) {
             let named = Named::by_plural(resource, &name);
@@ -107,23 +106,18 @@ impl Store {
         resource: &Arc<Resource>,
         namespace: &str,
         name: &str,
-        preconditions: &Preconditions,
+        preconditions: &Value,
         client: Option<&Record>,
     ) -> Result<Arc<Value>, ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
-        let version = &preconditions.resource_version;
-        for (field, wanted, key, happened) in [
-            (
-                "UID",
-                &preconditions.uid,
-                "uid",
-                "deleted and then recreated",
-            ),
-            ("ResourceVersion", version, "resourceVersion", "modified"),
+        for (field, key, happened) in [
+            ("UID", "uid", "deleted and then recreated"),
+            ("ResourceVersion", "resourceVersion", "modified"),
         ] {
             let is = metadata(&old, key);
-            if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != is) {
+            let wanted = preconditions[key].as_str().unwrap_or(is);
+            if wanted != is {
                 return Err(Named::by_kind(resource, name).conflict(&format!(
                     "the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
                 )));
@@ -142,7 +136,7 @@ impl Store {
         value: Option<Value>,
         client: Option<&Record>,
     ) -> Arc<Value> {
-        let (revision, deleted) = (state.revision + 1, value.is_none());
+        let (revision, deleted) = (self.revision() + 1, value.is_none());
         let last = || before.as_deref().cloned();
         let mut value = value.or_else(last).unwrap_or_default();
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
@@ -153,7 +147,6 @@ impl Store {
         } else {
             table.insert(key(&after), after.clone());
         }
-        state.revision = revision;
         if let Some(observer) = self.shared.observer.get() {
             observer(&ObservedWrite {
                 resource,
