@@ -5,8 +5,10 @@
     reason = "several programs share this file and each uses a part of it"
 )]
 
+use std::time::Duration;
+
 use allocation_counter::{AllocationInfo, measure};
-use api_server::Options;
+use api_server::{Fault, Options, When};
 use chrono::Utc;
 use tokio::runtime::{Builder, Runtime};
 
@@ -28,10 +30,14 @@ impl ProbeBench {
         let [apart, runtime] = [Builder::new_multi_thread(), Builder::new_current_thread()]
             .map(|mut builder| builder.enable_all().build().expect("a runtime"));
         let shoot = apart.block_on(TestShoot::with(Options {
-            chunk: Some(CHUNK),
             requests_kept: 1,
             ..Options::default()
         }));
+        let chunks = Fault::Slow {
+            bytes: CHUNK,
+            pause: Duration::ZERO,
+        };
+        shoot.api.faults().add(When::any(), chunks);
         let (lists, leases) = (shoot.api.computed(), work::leases(count, Utc::now()));
         lists.set("leases.coordination.k8s.io", move || leases.clone());
         let mut probing = Self {

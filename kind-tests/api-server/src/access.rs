@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::requests::Record;
 use crate::resource::full_name;
-use crate::status::{ApiError, forbidden};
+use crate::status::{ApiError, Named};
 
 /// Someone a token stands for.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,23 +61,19 @@ impl User {
         if self.rules.as_ref().is_none_or(allowed) {
             return Ok(());
         }
-        let Record { verb, name, .. } = wanted;
         let (full, subresource) = split(&wanted.resource, '/');
-        let (plural, group) = split(full, '.');
-        let resource = full_name("", plural, subresource);
+        let (kind, group) = split(full, '.');
+        let resource = full_name("", kind, subresource);
         let place = match wanted.namespace.as_str() {
             "" => "at the cluster scope".to_owned(),
             namespace => format!("in the namespace \"{namespace}\""),
         };
-        let object = match name.as_str() {
-            "" => full.to_owned(),
-            name => format!("{full} \"{name}\""),
-        };
-        let message = format!(
-            "{object} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}",
-            self.name
-        );
-        Err(forbidden(group, plural, name, message))
+        let (user, verb, name) = (&self.name, &wanted.verb, &wanted.name);
+        Err(Named { group, kind, name }.error(403, |object| {
+            format!(
+                "{object} is forbidden: User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}"
+            )
+        }))
     }
 }
 

@@ -3,26 +3,21 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use parking_lot::Mutex;
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair,
+    date_time_ymd,
 };
 use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::PrivateKeyDer;
 
 /// Issues serving certificates; cheap to clone.
 #[derive(Clone)]
 pub struct Authority {
     issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
-    /// The newest TLS set-up: many servers that say the same share it.
-    newest: Arc<Mutex<Option<SharedTls>>>,
 }
 
-type SharedTls = (Serving, Arc<ServerConfig>);
-
 /// What a serving certificate says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Serving {
     /// Names and addresses it is good for.
     pub names: Vec<String>,
@@ -49,15 +44,13 @@ impl Authority {
     /// When the key cannot be made.
     pub fn new() -> Result<Self> {
         let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "memory-api authority");
+        // The certificates that it signs have another one, rcgen's default.
+        let name = &mut params.distinguished_name;
+        name.push(DnType::CommonName, "memory-api authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         Ok(Self {
             issuer: Arc::new(issuer),
-            newest: Arc::default(),
         })
     }
 
@@ -71,21 +64,15 @@ impl Authority {
     /// # Errors
     /// When the key cannot be made.
     pub fn serve(&self, serving: &Serving) -> Result<Arc<ServerConfig>> {
-        let mut newest = self.newest.lock();
-        if let Some((_, config)) = newest.as_ref().filter(|(known, _)| known == serving) {
-            return Ok(config.clone());
-        }
         let (certificate, key) = self.sign(serving)?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let config = Arc::new(config);
-        *newest = Some((serving.clone(), config.clone()));
-        Ok(config)
+        Ok(Arc::new(config))
     }
 
     /// A fresh certificate and its key.
@@ -94,10 +81,6 @@ impl Authority {
     /// When the key cannot be made.
     pub fn sign(&self, serving: &Serving) -> Result<(Certificate, KeyPair)> {
         let mut params = CertificateParams::new(serving.names.clone())?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "memory-api");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         if serving.expired {
             params.not_after = date_time_ymd(2001, 1, 1);
         }

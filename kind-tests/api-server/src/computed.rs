@@ -8,9 +8,8 @@ use bytes::Bytes;
 use chrono::Utc;
 use parking_lot::Mutex;
 
-use crate::list_page::ListPage;
+use crate::list_page::{ListPage, ListQuery};
 use crate::resource::Resource;
-use crate::store::ListQuery;
 
 type Compute = dyn Fn() -> Vec<Bytes> + Send + Sync;
 
@@ -34,10 +33,8 @@ impl ComputedLists {
     /// moment.
     pub(crate) fn page(&self, resource: &Resource, query: &ListQuery) -> Option<ListPage<Bytes>> {
         let list = self.lists.lock().get(&resource.full_name())?.clone();
-        let start = query.token.parse().unwrap_or(0);
         // The version grows with the time, as the content does.
         let revision = Utc::now().timestamp().unsigned_abs();
-        let token = |end: usize| end.to_string();
-        Some(ListPage::of(&list(), start, query.limit, revision, token))
+        Some(ListPage::of(revision, list(), query))
     }
 }

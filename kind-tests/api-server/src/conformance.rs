@@ -13,25 +13,8 @@ use crate::Resource;
 use crate::objects::MERGE_PATCH;
 use crate::reply::JSON;
 
-/// A user with all rights, the lists of ConfigMaps of whom are rejected at some time.
+/// A user with all rights, whose lists of ConfigMaps API priority and fairness rejects.
 pub const REJECTED: &str = "rejected";
-
-/// A server that the table is played against. It has no objects of the namespaces `conformance` yet.
-pub trait TestedServer {
-    /// Sends a request as an administrator, or as another user; anybody but [`REJECTED`] may do
-    /// nothing.
-    fn send(
-        &self,
-        user: Option<&str>,
-        request: Request<Vec<u8>>,
-    ) -> impl Future<Output = Result<Response<Bytes>>>;
-
-    /// Forgets all versions of objects but the newest.
-    fn compact(&self) -> impl Future<Output = Result<()>>;
-
-    /// From now on rejects lists of ConfigMaps by [`REJECTED`], as API priority and fairness does.
-    fn reject(&self) -> impl Future<Output = Result<()>>;
-}
 
 /// The custom resource that the server is to have, with any spec and status.
 pub fn widgets() -> Resource {
@@ -44,11 +27,16 @@ type Names = BTreeMap<String, String>;
 /// The status of an answer, with its Retry-After, and its body.
 type Answer = (String, Value);
 
-/// Plays the table.
+/// Plays the table against a server that has no objects of the namespaces `conformance` yet. `send`
+/// sends a request as an administrator, or as another user: anybody but [`REJECTED`] may do nothing.
+/// `compact` forgets all versions of objects but the newest.
 ///
 /// # Errors
 /// When the server cannot be reached, or answers otherwise; then all differences are named.
-pub async fn play(server: &impl TestedServer) -> Result<()> {
+pub async fn play(
+    send: impl AsyncFn(Option<&str>, Request<Vec<u8>>) -> Result<Response<Bytes>>,
+    compact: impl AsyncFn() -> Result<()>,
+) -> Result<()> {
     let (mut known, mut differences) = (Names::new(), Vec::new());
     let mut asked = (String::new(), Answer::default());
     for line in include_str!("conformance/table.txt").lines() {
@@ -69,10 +57,10 @@ pub async fn play(server: &impl TestedServer) -> Result<()> {
                 let (name, text) = named.split_once(" = ").context("a name")?;
                 known.insert(name.to_owned(), text.to_owned());
             }
-            ("COMPACT", _) => server.compact().await?,
-            ("REJECT", _) => server.reject().await?,
+            ("COMPACT", _) => compact().await?,
             _ => {
-                let answer = send(server, &line).await?;
+                let (user, request) = read_request(&line)?;
+                let answer = read_answer(&line, &send(user, request).await?)?;
                 asked = (line, answer);
             }
         }
@@ -81,8 +69,8 @@ pub async fn play(server: &impl TestedServer) -> Result<()> {
     Ok(())
 }
 
-/// Sends `METHOD PATH [by USER] [as MEDIA_TYPE] [BODY]`.
-async fn send(server: &impl TestedServer, line: &str) -> Result<Answer> {
+/// Reads `METHOD PATH [by USER] [as MEDIA_TYPE] [BODY]`: the user, and the request.
+fn read_request(line: &str) -> Result<(Option<&str>, Request<Vec<u8>>)> {
     let (head, body) = line.split_at(line.find(['{', '[']).unwrap_or(line.len()));
     let mut words = head.split_whitespace();
     let (method, path) = words.next().zip(words.next()).context("a request")?;
@@ -94,14 +82,18 @@ async fn send(server: &impl TestedServer, line: &str) -> Result<Answer> {
     };
     let request = Request::builder().method(method).uri(path);
     let request = request.header(header::CONTENT_TYPE, media_type);
-    let answer = server.send(user, request.body(body.into())?).await?;
+    Ok((user, request.body(body.into())?))
+}
+
+/// Reads what is answered to a line: of a watch the body is a list of its lines.
+fn read_answer(line: &str, answer: &Response<Bytes>) -> Result<Answer> {
     let mut status = answer.status().as_u16().to_string();
     if let Some(seconds) = answer.headers().get(header::RETRY_AFTER) {
         status += &format!(", again in {} s", seconds.to_str()?);
     }
     let text = str::from_utf8(answer.body())?;
     let read = |text| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
-    let body = match path.contains("watch=true") {
+    let body = match line.contains("watch=true") {
         true => text.lines().map(read).collect(),
         false => read(text),
     };

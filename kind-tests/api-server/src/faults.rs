@@ -39,14 +39,14 @@ pub enum Fault {
     Garbage,
     /// The real answer, cut in the middle by the end of the connection.
     Truncate,
-    /// The real answer, one piece of `bytes` after each `pause`.
+    /// The real answer in chunks of `bytes`, as a kube-apiserver sends lists, each after a `pause`.
     Slow {
         /// Bytes in one piece.
         bytes: usize,
         /// Time before each piece.
         pause: Duration,
     },
-    /// 200 and a body that never ends: `bytes` spaces after each `pause`, in protobuf those of a
+    /// 200 and a message that never ends, one piece of `bytes` after each `pause`: most of it is a
     /// field that nobody reads.
     Endless {
         /// Bytes in one piece.
@@ -54,9 +54,6 @@ pub enum Fault {
         /// Time before each piece.
         pause: Duration,
     },
-    /// 200 and a body of a little more than this many bytes, most of them in a field that nobody
-    /// reads.
-    Oversized(usize),
 }
 
 impl Fault {
@@ -150,28 +147,28 @@ struct ScriptedFault {
     id: FaultId,
     when: When,
     fault: Fault,
-    hits: u64,
+    /// How many requests its condition was true of.
+    matched: u64,
 }
 
 impl ScriptedFault {
+    fn hits(&self) -> u64 {
+        self.matched
+            .saturating_sub(self.when.skip)
+            .min(self.when.times)
+    }
+
     /// Whether a request meets it.
-    fn hit(&mut self, record: &Record) -> bool {
-        if self.hits >= self.when.times || !(self.when.matches)(record) {
-            return false;
-        }
-        let is_skipped = self.when.skip > 0;
-        if is_skipped {
-            self.when.skip -= 1;
-        } else {
-            self.hits += 1;
-        }
-        !is_skipped
+    fn is_met(&mut self, record: &Record) -> bool {
+        let before = self.hits();
+        self.matched += u64::from((self.when.matches)(record));
+        self.hits() > before
     }
 }
 
 fn hits(script: &[ScriptedFault], id: FaultId) -> u64 {
     let scripted = script.iter().find(|scripted| scripted.id == id);
-    scripted.map_or(0, |scripted| scripted.hits)
+    scripted.map_or(0, ScriptedFault::hits)
 }
 
 impl Faults {
@@ -183,7 +180,7 @@ impl Faults {
                 id,
                 when,
                 fault,
-                hits: 0,
+                matched: 0,
             });
         });
         id
@@ -216,10 +213,10 @@ impl Faults {
     pub(crate) fn meet(&self, record: &Record) -> Option<Fault> {
         let mut met = None;
         self.script.send_if_modified(|script| {
-            let hit = script
+            let scripted = script
                 .iter_mut()
-                .find_map(|one| one.hit(record).then_some(one));
-            met = hit.map(|scripted| scripted.fault.clone());
+                .find_map(|one| one.is_met(record).then_some(one));
+            met = scripted.map(|scripted| scripted.fault.clone());
             met.is_some()
         });
         met

@@ -3,16 +3,16 @@
 use std::future::pending;
 
 use bytes::Bytes;
-use http::{HeaderName, Request, header};
+use http::{HeaderName, Request};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 
 use crate::{
     faults::Fault,
     objects, pods,
-    reply::{self, Closed, JSON, Reply, accepts_protobuf},
-    requests::Record,
-    route::{ApiTarget, IncomingRequest},
+    reply::{self, Closed, JSON, Reply},
+    resource::Resource,
+    route::IncomingRequest,
     shared::ServerState,
     status::{ApiError, nowhere, of_code},
 };
@@ -31,12 +31,12 @@ pub(crate) async fn answer<B: Body<Data = Bytes>>(
 ) -> Result<Reply, Closed> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Closed)?.to_bytes();
-    let user = shared.tokens.user(&head.headers);
-    let mut request = IncomingRequest::read(&shared.store, connection, user, head);
+    let request = Request::from_parts(head, body);
+    let mut request = IncomingRequest::read(shared, connection, request);
     shared.requests.arrived(&mut request.record);
     shared.until_not_silent().await;
     let fault = shared.faults.meet(&request.record);
-    let reply = with_fault(shared, &request, body, fault).await?;
+    let reply = with_fault(shared, &request, fault).await?;
     let (number, code) = (request.record.number, reply.status().as_u16());
     shared.requests.answered(number, code);
     Ok(reply)
@@ -45,18 +45,17 @@ pub(crate) async fn answer<B: Body<Data = Bytes>>(
 async fn with_fault(
     shared: &ServerState,
     request: &IncomingRequest,
-    body: Bytes,
     fault: Option<Fault>,
 ) -> Result<Reply, Closed> {
-    let in_protobuf = accepts_protobuf(&request.headers);
     match &fault {
         Some(Fault::Stall) => pending().await,
         Some(Fault::CloseBefore) => return Err(Closed),
         Some(Fault::Delay(time)) => tokio::time::sleep(*time).await,
         Some(Fault::Hold(token)) => token.cancelled().await,
-        Some(Fault::Status(code)) => {
-            return Ok(reply::error(&of_code(*code, "scripted fault"), in_protobuf));
-        }
+        _ => {}
+    }
+    let reply = match &fault {
+        Some(Fault::Status(code)) => Err(of_code(*code, "scripted fault")),
         Some(Fault::Answer {
             code,
             headers,
@@ -68,72 +67,46 @@ async fn with_fault(
                 let value = value.try_into().expect("the value of a header");
                 reply.headers_mut().insert(name, value);
             }
-            return Ok(reply);
+            Ok(reply)
         }
-        Some(Fault::Endless { bytes, pause }) => {
-            return Ok(reply::endless(in_protobuf, *bytes, *pause));
-        }
-        Some(Fault::Oversized(bytes)) => return Ok(reply::oversized(in_protobuf, *bytes)),
-        _ => {}
+        Some(Fault::Endless { .. }) => Ok(reply::endless()),
+        _ => authorised(shared, request),
     }
-    let reply = authorised(shared, request, body).await;
-    let mut reply = reply.unwrap_or_else(|error| reply::error(&error, in_protobuf));
+    .unwrap_or_else(|error| reply::error(&error, request.accepts_protobuf()));
     Ok(match fault {
         Some(Fault::StallAfter) => pending().await,
         Some(Fault::CloseAfter) => return Err(Closed),
-        Some(Fault::Garbage) => {
-            let headers = reply.headers_mut();
-            headers.insert(header::CONTENT_LENGTH, GARBAGE.len().into());
-            reply.map(|_| reply::full(GARBAGE))
-        }
         Some(Fault::Truncate) => reply.map(reply::half),
-        Some(Fault::Slow { bytes, pause }) => {
-            reply.map(|body| reply::slowly(reply::in_pieces(body, bytes), pause))
+        Some(Fault::Garbage) => reply.map(|_| reply::full(GARBAGE)),
+        Some(Fault::Slow { bytes, pause } | Fault::Endless { bytes, pause }) => {
+            reply.map(|body| reply::in_pieces(body, bytes, pause))
         }
-        _ => match shared.options.chunk {
-            Some(bytes) => {
-                reply.headers_mut().remove(header::CONTENT_LENGTH);
-                reply.map(|body| reply::in_pieces(body, bytes))
-            }
-            None => reply,
-        },
+        _ => reply,
     })
 }
 
-async fn authorised(
-    shared: &ServerState,
-    request: &IncomingRequest,
-    body: Bytes,
-) -> Result<Reply, ApiError> {
+fn authorised(shared: &ServerState, request: &IncomingRequest) -> Result<Reply, ApiError> {
     let user = request.user.as_ref();
     let user = user.ok_or_else(|| of_code(401, "Unauthorized"))?;
-    let Some(target) = &request.target else {
-        return Ok(match request.record.path.as_str() {
-            "/version" => reply::whole(200, JSON, VERSION),
-            _ => reply::no_page(),
-        });
-    };
-    user.check(&narrowed(request, target)?)?;
-    match target.subresource.as_str() {
-        _ if !target.is_served => {
-            let served = shared.store.resources();
-            match served.iter().any(|one| one.is_beside(&target.resource)) {
-                true => Err(nowhere()),
-                false => Ok(reply::no_page()),
-            }
-        }
-        "portforward" => pods::forward(shared, request, target),
-        _ => objects::serve(shared, request, target, &body),
+    if request.record.path == "/version" {
+        return Ok(reply::whole(200, JSON, VERSION));
     }
-}
-
-/// What the rules are asked. A list narrowed to one name is a matter of that name, as in RBAC.
-fn narrowed(request: &IncomingRequest, target: &ApiTarget) -> Result<Record, ApiError> {
+    if request.api_version.is_empty() {
+        return Ok(reply::no_page());
+    }
     let mut wanted = request.record.clone();
     if wanted.name.is_empty() {
-        let filter = request.query.list(target)?.filter;
+        // A list narrowed to one name is a matter of that name, as in RBAC.
+        let filter = request.list()?.filter;
         let only = filter.only_name().unwrap_or_default();
         only.clone_into(&mut wanted.name);
     }
-    Ok(wanted)
+    user.check(&wanted)?;
+    let is_beside = |other: &Resource| other.api_version == request.api_version;
+    match (&request.resource, request.subresource.as_str()) {
+        (Some(resource), "") => objects::serve(shared, request, resource),
+        (Some(resource), "portforward") => pods::forward(shared, request, resource),
+        _ if shared.store.find(is_beside).is_some() => Err(nowhere()),
+        _ => Ok(reply::no_page()),
+    }
 }

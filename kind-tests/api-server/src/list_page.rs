@@ -1,42 +1,51 @@
 //! One page of a list, whatever its items are.
 
+use serde_json::{Value, json};
+
+use crate::selector::Filter;
+use crate::status::{ApiError, bad_request};
+
+/// What a list asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListQuery {
+    pub filter: Filter,
+    /// Page size; 0 means everything.
+    pub limit: usize,
+    /// The revision of a list that is continued, and where in it the page begins.
+    pub begun: Option<(u64, usize)>,
+}
+
 /// One page of a list.
 #[derive(Debug)]
 pub(crate) struct ListPage<T> {
-    pub revision: u64,
+    pub metadata: Value,
     pub items: Vec<T>,
-    /// Token of the next page and how many objects are left.
-    pub rest: Option<(String, usize)>,
 }
 
-impl<T: Clone> ListPage<T> {
-    /// The page that begins at `start`; `token` names the one that begins behind it.
-    pub fn of(
-        all: &[T],
-        start: usize,
-        limit: usize,
-        revision: u64,
-        token: impl Fn(usize) -> String,
-    ) -> Self {
-        let behind = all.get(start..).unwrap_or_default();
-        let count = if limit == 0 {
-            behind.len()
-        } else {
-            behind.len().min(limit)
-        };
-        let left = behind.len() - count;
-        Self {
-            revision,
-            items: behind[..count].to_vec(),
-            rest: (left > 0).then(|| (token(start + count), left)),
-        }
+/// Reads the token of a page.
+pub(crate) fn read_token(token: &str) -> Result<Option<(u64, usize)>, ApiError> {
+    let read = || {
+        let (revision, start) = token.split_once('.')?;
+        Some((revision.parse().ok()?, start.parse().ok()?))
+    };
+    match (token, read()) {
+        ("", _) => Ok(None),
+        (_, None) => Err(bad_request("continue key is not valid")),
+        (_, begun) => Ok(begun),
     }
+}
 
-    pub fn map<U>(self, form: impl FnMut(T) -> U) -> ListPage<U> {
-        ListPage {
-            revision: self.revision,
-            items: self.items.into_iter().map(form).collect(),
-            rest: self.rest,
+impl<T> ListPage<T> {
+    /// The page that is asked for of all items at a revision.
+    pub fn of(revision: u64, all: impl IntoIterator<Item = T>, query: &ListQuery) -> Self {
+        let start = query.begun.map_or(0, |(_, start)| start);
+        let mut items: Vec<T> = all.into_iter().skip(start).collect();
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if (1..items.len()).contains(&query.limit) {
+            metadata["continue"] = json!(format!("{revision}.{}", start + query.limit));
+            metadata["remainingItemCount"] = json!(items.len() - query.limit);
+            items.truncate(query.limit);
         }
+        Self { metadata, items }
     }
 }

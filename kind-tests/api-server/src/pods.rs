@@ -5,21 +5,20 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
-use http::Response;
-use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT};
-use http::header::{SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::{HeaderValue, header::SEC_WEBSOCKET_PROTOCOL};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::{
     reply::{self, Reply},
-    route::{ApiTarget, IncomingRequest},
+    resource::Resource,
+    route::IncomingRequest,
     shared::ServerState,
     status::{ApiError, bad_request},
 };
@@ -33,81 +32,57 @@ const CHUNK: usize = 16 << 10;
 pub(crate) fn forward(
     shared: &ServerState,
     request: &IncomingRequest,
-    target: &ApiTarget,
+    resource: &Resource,
 ) -> Result<Reply, ApiError> {
-    let port = request.query.get("ports");
-    let address = address(shared, target, port)?;
-    let key = request.headers.get(SEC_WEBSOCKET_KEY);
-    let (Some(upgrade), Some(key)) = (request.upgrade.clone(), key) else {
-        return Err(bad_request(
-            "unable to upgrade: missing upgrade headers in request",
-        ));
+    let (name, store) = (&request.record.name, &shared.store);
+    let pod = store.get_object(resource, &request.record.namespace, name)?;
+    let ip = pod["status"]["podIP"].as_str();
+    let ip = ip.and_then(|ip| ip.parse().ok());
+    let ip = ip.ok_or_else(|| bad_request(format!("pod {name} does not have a host assigned")))?;
+    let port = request.parameter("ports").parse();
+    let port = port.map_err(|_| bad_request("no port"))?;
+    let response = create_response_with_body(&request.http, || reply::full(Bytes::new()));
+    let upgrade = request.http.extensions().get::<OnUpgrade>().cloned();
+    let (Ok(mut response), Some(upgrade)) = (response, upgrade) else {
+        let why = "unable to upgrade: missing upgrade headers in request";
+        return Err(bad_request(why));
     };
-    let accept = derive_accept_key(key.as_bytes());
-    let head = Response::builder()
-        .status(101)
-        .header(CONNECTION, "Upgrade")
-        .header(UPGRADE, "websocket")
-        .header(SEC_WEBSOCKET_PROTOCOL, "v4.channel.k8s.io")
-        .header(SEC_WEBSOCKET_ACCEPT, accept);
-    tokio::spawn(bytes(upgrade, address));
-    Ok(head.body(reply::full(Bytes::new())).expect("a head"))
+    let protocol = HeaderValue::from_static("v4.channel.k8s.io");
+    response
+        .headers_mut()
+        .insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+    tokio::spawn(carry(upgrade, ip, port));
+    Ok(response)
 }
 
 /// Carries bytes until either side ends.
-async fn bytes(upgrade: OnUpgrade, (ip, port): (IpAddr, u16)) -> anyhow::Result<()> {
+async fn carry(upgrade: OnUpgrade, ip: IpAddr, port: u16) -> anyhow::Result<()> {
     let upgraded = TokioIo::new(upgrade.await?);
-    let socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
-    let (mut sink, mut source) = socket.split();
+    let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
     let frame = |channel: u8, bytes: &[u8]| Message::binary([&[channel], bytes].concat());
     for channel in [DATA, ERROR] {
-        sink.send(frame(channel, &port.to_le_bytes())).await?;
+        socket.send(frame(channel, &port.to_le_bytes())).await?;
     }
-    let stream = match TcpStream::connect((ip, port)).await {
-        Ok(stream) => stream,
+    let mut pod = match TcpStream::connect((ip, port)).await {
+        Ok(pod) => pod,
         Err(error) => {
-            return Ok(sink
-                .send(frame(ERROR, error.to_string().as_bytes()))
-                .await?);
+            let why = frame(ERROR, error.to_string().as_bytes());
+            return Ok(socket.send(why).await?);
         }
     };
-    let (mut reader, mut writer) = stream.into_split();
-    let to_pod = async {
-        while let Some(Ok(message)) = source.next().await {
-            if let [DATA, bytes @ ..] = &*message.into_data() {
-                writer.write_all(bytes).await?;
-            }
+    let mut buffer = [0; CHUNK];
+    loop {
+        tokio::select! {
+            message = socket.next() => match message {
+                Some(Ok(message)) => if let [DATA, bytes @ ..] = &*message.into_data() {
+                    pod.write_all(bytes).await?;
+                },
+                _ => return Ok(()),
+            },
+            count = pod.read(&mut buffer) => match count? {
+                0 => return Ok(socket.close(None).await?),
+                count => socket.send(frame(DATA, &buffer[..count])).await?,
+            },
         }
-        anyhow::Ok(())
-    };
-    let from_pod = async {
-        let mut buffer = [0; CHUNK];
-        loop {
-            match reader.read(&mut buffer).await? {
-                0 => return anyhow::Ok(sink.close().await?),
-                count => sink.send(frame(DATA, &buffer[..count])).await?,
-            }
-        }
-    };
-    tokio::select! {
-        ended = to_pod => ended,
-        ended = from_pod => ended,
     }
-}
-
-fn address(
-    shared: &ServerState,
-    target: &ApiTarget,
-    port: &str,
-) -> Result<(IpAddr, u16), ApiError> {
-    let name = &target.name;
-    let pod = shared
-        .store
-        .get_object(&target.resource, &target.namespace, name)?;
-    let ip = pod.value["status"]["podIP"]
-        .as_str()
-        .and_then(|ip| ip.parse().ok());
-    let ip = ip.ok_or_else(|| bad_request(format!("pod {name} does not have a host assigned")))?;
-    let port = port.parse().map_err(|_| bad_request("no port"))?;
-    Ok((ip, port))
 }

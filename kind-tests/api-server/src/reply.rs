@@ -1,4 +1,4 @@
-//! Answers: content negotiation, bodies, and how faults spoil them.
+//! Answers: their heads and bodies, and how faults spoil them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,14 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream;
 use futures::{Stream, StreamExt, TryStreamExt};
-use http::{HeaderMap, Response, header};
+use http::{Response, header};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use serde_json::{Value, json};
 
 use crate::{
-    list_page::ListPage,
-    object::StoredObject,
+    object::merge,
     protobuf,
     resource::Resource,
     status::{self, ApiError},
@@ -31,14 +30,6 @@ pub(crate) type Reply = Response<Wire>;
 #[error("the connection is closed on purpose")]
 pub struct Closed;
 
-/// Whether a client takes protobuf, in which it is then answered a list of a kind that has that form.
-pub(crate) fn accepts_protobuf(headers: &HeaderMap) -> bool {
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok());
-    accept.is_some_and(|accept| accept.contains(protobuf::MEDIA_TYPE))
-}
-
 /// A body that is there at once.
 pub(crate) fn full(body: impl Into<Bytes>) -> Wire {
     let body = Full::new(body.into());
@@ -49,13 +40,10 @@ fn streamed(pieces: impl Stream<Item = Result<Bytes, Closed>> + Send + 'static) 
     StreamBody::new(pieces.map_ok(Frame::data)).boxed_unsync()
 }
 
-/// An answer whose length is said beforehand.
+/// An answer that is there at once, whose length is said beforehand.
 pub(crate) fn whole(code: u16, media_type: &str, body: impl Into<Bytes>) -> Reply {
-    let body = body.into();
-    let head = Response::builder()
-        .status(code)
-        .header(header::CONTENT_TYPE, media_type)
-        .header(header::CONTENT_LENGTH, body.len());
+    let head = Response::builder().status(code);
+    let head = head.header(header::CONTENT_TYPE, media_type);
     head.body(full(body)).expect("an HTTP status")
 }
 
@@ -78,68 +66,60 @@ pub(crate) fn pieces(
 }
 
 pub(crate) fn error(error: &ApiError, in_protobuf: bool) -> Reply {
+    let status = status::body(error);
     match in_protobuf {
         true => whole(
             error.code,
             protobuf::MEDIA_TYPE,
-            protobuf::status_body(error),
+            protobuf::status_body(&status),
         ),
-        false => json(error.code, &status::body(error)),
+        false => json(error.code, &status),
     }
 }
 
-pub(crate) fn object(code: u16, object: &StoredObject) -> Reply {
-    whole(code, JSON, object.json())
-}
-
-pub(crate) fn list(
+pub(crate) fn list<'a>(
     resource: &Resource,
-    page: ListPage<Arc<StoredObject>>,
-    in_protobuf: bool,
+    metadata: &Value,
+    items: impl Iterator<Item = &'a Arc<Value>>,
 ) -> Reply {
-    if in_protobuf && protobuf::speaks(resource) {
-        return messages(resource, &page.map(|object| object.protobuf().clone()));
-    }
-    let mut metadata = json!({"resourceVersion": page.revision.to_string()});
-    if let Some((token, left)) = &page.rest {
-        (metadata["continue"], metadata["remainingItemCount"]) = (json!(token), json!(left));
-    }
-    let (version, kind) = (resource.api_version(), &resource.kind);
-    let head = format!(
-        r#"{{"kind":"{kind}List","apiVersion":"{version}","metadata":{metadata},"items":["#
-    );
-    let items = page.map(|object| object.list_item()).items.join(&b',');
-    whole(200, JSON, [head.as_bytes(), &items, b"]}"].concat())
+    let item = |item: &Arc<Value>| {
+        let mut item = Value::clone(item);
+        if !resource.custom {
+            // Built-in kinds do not repeat their type.
+            merge(&mut item, &json!({"apiVersion": null, "kind": null}));
+        }
+        item
+    };
+    let (version, kind) = (&resource.api_version, format!("{}List", resource.kind));
+    let items: Vec<_> = items.map(item).collect();
+    let list = json!({"kind": kind, "apiVersion": version, "metadata": metadata, "items": items});
+    json(200, &list)
 }
 
 /// A list of messages in protobuf.
-pub(crate) fn messages(resource: &Resource, page: &ListPage<Bytes>) -> Reply {
-    whole(
-        200,
-        protobuf::MEDIA_TYPE,
-        protobuf::list_body(resource, page),
-    )
+pub(crate) fn messages(
+    resource: &Resource,
+    metadata: &Value,
+    items: impl IntoIterator<Item = Bytes>,
+) -> Reply {
+    let body = protobuf::list_body(resource, metadata, items);
+    whole(200, protobuf::MEDIA_TYPE, body)
 }
 
-/// In pieces of this size.
-pub(crate) fn in_pieces(body: Wire, bytes: usize) -> Wire {
-    let split = move |mut body: Bytes| {
-        let next = move || {
-            let piece = body.split_to(body.len().min(bytes.max(1)));
-            (!piece.is_empty()).then_some(Ok(piece))
-        };
-        stream::iter(std::iter::from_fn(next))
+/// In pieces of this size, with a pause before each.
+pub(crate) fn in_pieces(body: Wire, bytes: usize, pause: Duration) -> Wire {
+    let split = move |body: Bytes| {
+        let pieces = body.chunks(bytes).map(|piece| Ok(body.slice_ref(piece)));
+        stream::iter(pieces.collect::<Vec<_>>())
     };
-    streamed(body.into_data_stream().map_ok(split).try_flatten())
-}
-
-/// With a pause before each piece.
-pub(crate) fn slowly(body: Wire, pause: Duration) -> Wire {
     let later = move |piece| async move {
-        tokio::time::sleep(pause).await;
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
         piece
     };
-    streamed(body.into_data_stream().then(later))
+    let pieces = body.into_data_stream().map_ok(split).try_flatten();
+    streamed(pieces.then(later))
 }
 
 /// Half of it; then the connection ends.
@@ -148,24 +128,9 @@ pub(crate) fn half(body: Wire) -> Wire {
     streamed(body.into_data_stream().map_ok(half).try_flatten())
 }
 
-/// A body without end.
-pub(crate) fn endless(in_protobuf: bool, bytes: usize, pause: Duration) -> Reply {
-    let (media_type, head) = unread(in_protobuf, usize::MAX >> 1);
-    let spaces = stream::repeat(Bytes::from(vec![b' '; bytes.max(1)]));
-    let endless = pieces(media_type, stream::iter([head]).chain(spaces));
-    endless.map(|body| slowly(body, pause))
-}
-
-/// A body of so many bytes, and a little more.
-pub(crate) fn oversized(in_protobuf: bool, bytes: usize) -> Reply {
-    let (media_type, head) = unread(in_protobuf, bytes);
-    whole(200, media_type, [&head, &*vec![b' '; bytes]].concat())
-}
-
-/// What begins a body of so many bytes that nobody reads.
-fn unread(in_protobuf: bool, bytes: usize) -> (&'static str, Bytes) {
-    match in_protobuf {
-        true => (protobuf::MEDIA_TYPE, protobuf::unread(bytes)),
-        false => (JSON, Bytes::new()),
-    }
+/// A message with a field that has no end and that nobody reads.
+pub(crate) fn endless() -> Reply {
+    let spaces = stream::repeat(Bytes::from_static(&[b' '; 1 << 16]));
+    let body = stream::iter([protobuf::unread(usize::MAX >> 1)]).chain(spaces);
+    pieces(protobuf::MEDIA_TYPE, body)
 }

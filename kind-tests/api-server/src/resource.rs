@@ -4,10 +4,8 @@
 /// One resource of the API, for example `deployments` in `apps/v1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Version inside the group.
-    pub version: String,
+    /// `v1` or `GROUP/VERSION`.
+    pub api_version: String,
     /// Lower-case plural, as it stands in paths.
     pub plural: String,
     /// The kind of one object.
@@ -26,14 +24,17 @@ pub(crate) fn full_name(group: &str, plural: &str, subresource: &str) -> String 
     format!("{plural}{dot}{group}{slash}{subresource}")
 }
 
+/// The group of `v1`, which is empty, or of `GROUP/VERSION`.
+pub(crate) fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 impl Resource {
     /// A namespaced built-in resource without subresources. `api_version` is `v1` or
     /// `GROUP/VERSION`.
     pub fn new(api_version: &str, plural: &str, kind: &str) -> Self {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self {
-            group: group.to_owned(),
-            version: version.to_owned(),
+            api_version: api_version.to_owned(),
             plural: plural.to_owned(),
             kind: kind.to_owned(),
             namespaced: true,
@@ -56,23 +57,9 @@ impl Resource {
         self
     }
 
-    /// `v1` or `GROUP/VERSION`.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
-    }
-
-    /// Whether it is of the same group and version.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
-        (&self.group, &self.version) == (&other.group, &other.version)
-    }
-
     /// The name under which a [`crate::Store`] finds it: `nodes`, `deployments.apps`.
-    pub fn full_name(&self) -> String {
-        full_name(&self.group, &self.plural, "")
+    pub(crate) fn full_name(&self) -> String {
+        full_name(group(&self.api_version), &self.plural, "")
     }
 
     /// The resources every server knows by itself, all of Kubernetes.

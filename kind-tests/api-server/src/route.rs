@@ -3,145 +3,152 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, request::Parts};
-use hyper::upgrade::OnUpgrade;
+use bytes::Bytes;
+use http::{HeaderName, Method, Request, header};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
     access::User,
+    list_page::{ListQuery, read_token},
+    protobuf,
+    reply::JSON,
     requests::Record,
-    resource::{Resource, full_name},
+    resource::{Resource, full_name, group},
     selector::{Filter, parse},
-    status::ApiError,
-    store::{ListQuery, Store},
+    shared::ServerState,
+    status::{ApiError, bad_request, of_code},
 };
 
-/// Everything about a request but its body.
+/// A request, read.
 pub(crate) struct IncomingRequest {
     pub user: Option<Arc<User>>,
-    /// Where its path leads, if that is in the manner of resources.
-    pub target: Option<ApiTarget>,
-    pub query: Query,
-    pub headers: HeaderMap,
-    /// Lets the connection be used for another protocol.
-    pub upgrade: Option<OnUpgrade>,
+    /// Group and version that its path names; empty outside of resources.
+    pub api_version: String,
+    /// `None` if there is no such resource.
+    pub resource: Option<Arc<Resource>>,
+    pub subresource: String,
+    parameters: HashMap<String, String>,
+    pub http: Request<Bytes>,
     pub record: Record,
 }
 
-/// A resource, a collection in it, or one object.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ApiTarget {
-    pub resource: Arc<Resource>,
-    /// Whether there is such a resource.
-    pub is_served: bool,
-    pub namespace: String,
-    pub name: String,
-    pub subresource: String,
-}
-
 impl IncomingRequest {
-    /// Reads the head of a request.
-    pub fn read(store: &Store, connection: u64, user: Option<Arc<User>>, head: Parts) -> Self {
-        let target = target(store, head.uri.path());
-        let query = head.uri.query().unwrap_or_default();
-        let mut record = Record {
-            at: Some(Instant::now()),
-            connection,
-            method: head.method.to_string(),
-            path: head.uri.path().to_owned(),
-            query: query.to_owned(),
-            user: user
-                .as_ref()
-                .map(|user| user.name.clone())
-                .unwrap_or_default(),
-            verb: head.method.as_str().to_lowercase(),
-            ..Record::default()
-        };
-        let query = Query::parse(query);
-        if let Some(target) = &target {
-            let Resource { group, plural, .. } = &*target.resource;
-            record.resource = full_name(group, plural, &target.subresource);
-            (record.namespace, record.name) = (target.namespace.clone(), target.name.clone());
-            record.verb = match (&head.method, record.name.as_str()) {
-                (&Method::GET, "") if query.flag("watch") => "watch".to_owned(),
-                (&Method::GET, "") => "list".to_owned(),
-                (&Method::POST, _) => "create".to_owned(),
-                (&Method::PUT, _) => "update".to_owned(),
-                _ => record.verb,
-            };
-        }
-        Self {
+    pub fn read(shared: &ServerState, connection: u64, http: Request<Bytes>) -> Self {
+        let user = shared.tokens.user(http.headers());
+        let (path, query) = (http.uri().path(), http.uri().query().unwrap_or_default());
+        let parameters = form_urlencoded::parse(query.as_bytes()).into_owned();
+        let mut request = Self {
+            parameters: parameters.collect(),
+            api_version: String::new(),
+            resource: None,
+            subresource: String::new(),
+            record: Record {
+                at: Some(Instant::now()),
+                connection,
+                method: http.method().to_string(),
+                path: path.to_owned(),
+                query: query.to_owned(),
+                user: user
+                    .as_ref()
+                    .map_or_else(String::new, |user| user.name.clone()),
+                verb: http.method().as_str().to_lowercase(),
+                ..Record::default()
+            },
             user,
-            target,
-            query,
-            upgrade: head.extensions.get().cloned(),
-            headers: head.headers,
-            record,
-        }
-    }
-}
-
-fn target(store: &Store, path: &str) -> Option<ApiTarget> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let (group, version, rest) = match parts.as_slice() {
-        ["api", version, rest @ ..] => ("", *version, rest),
-        ["apis", group, version, rest @ ..] => (*group, *version, rest),
-        _ => return None,
-    };
-    let (namespace, rest) = match rest {
-        // Everything below a namespace lies inside it.
-        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
-        rest => ("", rest),
-    };
-    let (plural, name, subresource) = match rest {
-        [plural] => (*plural, "", ""),
-        [plural, name] => (*plural, *name, ""),
-        [plural, name, subresource] => (*plural, *name, *subresource),
-        _ => return None,
-    };
-    let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
-    let known = store.resource(group, version, plural);
-    let unknown = || Resource::new(&format!("{group}/{version}"), plural, "").into();
-    Some(ApiTarget {
-        is_served: known.is_some(),
-        resource: known.unwrap_or_else(unknown),
-        namespace,
-        name,
-        subresource,
-    })
-}
-
-/// The parameters of a query, decoded.
-pub(crate) struct Query(HashMap<String, String>);
-
-impl Query {
-    fn parse(text: &str) -> Self {
-        Self(
-            form_urlencoded::parse(text.as_bytes())
-                .into_owned()
-                .collect(),
-        )
+            http,
+        };
+        request.read_target(shared);
+        request
     }
 
-    pub fn get(&self, key: &str) -> &str {
-        self.0.get(key).map_or("", String::as_str)
+    /// Reads the path, if it is in the manner of resources.
+    fn read_target(&mut self, shared: &ServerState) {
+        let parts: Vec<&str> = self.http.uri().path().split('/').collect();
+        let (api_version, rest) = match parts.as_slice() {
+            ["", "api", version, rest @ ..] => ((*version).to_owned(), rest),
+            ["", "apis", group, version, rest @ ..] => (format!("{group}/{version}"), rest),
+            _ => return,
+        };
+        let (namespace, rest) = match rest {
+            // Everything below a namespace lies inside it.
+            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+            rest => ("", rest),
+        };
+        let (plural, name, subresource) = match *rest {
+            [plural] => (plural, "", ""),
+            [plural, name] => (plural, name, ""),
+            [plural, name, subresource] => (plural, name, subresource),
+            _ => return,
+        };
+        let verb = match (self.http.method(), name) {
+            (&Method::GET, "") if self.flag("watch") => "watch",
+            (&Method::GET, "") => "list",
+            (&Method::POST, _) => "create",
+            (&Method::PUT, _) => "update",
+            _ => &self.record.verb.clone(),
+        };
+        let is_it = |one: &Resource| one.plural == plural && one.api_version == api_version;
+        self.record.verb = verb.to_owned();
+        self.record.resource = full_name(group(&api_version), plural, subresource);
+        self.record.namespace = namespace.to_owned();
+        self.record.name = name.to_owned();
+        self.resource = shared.store.find(is_it);
+        self.subresource = subresource.to_owned();
+        self.api_version = api_version;
+    }
+
+    /// A parameter of the query, decoded; empty where there is none.
+    pub fn parameter(&self, key: &str) -> &str {
+        self.parameters.get(key).map_or("", String::as_str)
     }
 
     pub fn flag(&self, key: &str) -> bool {
-        matches!(self.get(key), "true" | "1")
+        self.parameter(key) == "true"
     }
 
-    /// The list that the parameters ask for.
-    pub fn list(&self, target: &ApiTarget) -> Result<ListQuery, ApiError> {
-        let namespace = (!target.namespace.is_empty()).then(|| target.namespace.clone());
+    /// The list that is asked for.
+    pub fn list(&self) -> Result<ListQuery, ApiError> {
+        let filter = Filter {
+            labels: parse(self.parameter("labelSelector"))?,
+            fields: parse(self.parameter("fieldSelector"))?,
+        };
+        let filter = match self.record.namespace.as_str() {
+            "" => filter,
+            namespace => filter.in_namespace(namespace),
+        };
         Ok(ListQuery {
-            filter: Filter {
-                namespace,
-                labels: parse(self.get("labelSelector"))?,
-                fields: parse(self.get("fieldSelector"))?,
-            },
-            limit: self.get("limit").parse().unwrap_or_default(),
-            token: self.get("continue").to_owned(),
+            filter,
+            limit: self.parameter("limit").parse().unwrap_or_default(),
+            begun: read_token(self.parameter("continue"))?,
         })
+    }
+
+    fn header(&self, name: HeaderName) -> Option<&str> {
+        self.http.headers().get(name)?.to_str().ok()
+    }
+
+    /// Whether the client takes protobuf, in which it is then answered a list of a kind that has that
+    /// form.
+    pub fn accepts_protobuf(&self) -> bool {
+        let accept = self.header(header::ACCEPT).unwrap_or_default();
+        accept.contains(protobuf::MEDIA_TYPE)
+    }
+
+    /// The body, which is to be of this media type, as JSON; an empty one is null.
+    pub fn json(&self, wanted: &str) -> Result<Value, ApiError> {
+        let given = self.header(header::CONTENT_TYPE).unwrap_or(JSON);
+        let given = given.split(';').next().unwrap_or_default().trim();
+        if given != wanted {
+            let why = format!(
+                "the body of the request was in an unknown format ({given}) - accepted media types include: {wanted}"
+            );
+            return Err(of_code(415, why));
+        }
+        if self.http.body().is_empty() {
+            return Ok(Value::Null);
+        }
+        let read = serde_json::from_slice(self.http.body());
+        read.map_err(|error| bad_request(format!("the body of the request is no JSON: {error}")))
     }
 }

@@ -7,13 +7,11 @@ use kube_core::{Expression, Selector, SelectorExt};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::object::metadata;
 use crate::status::{ApiError, bad_request};
 
 /// Which objects of a resource a list or watch is about.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    pub namespace: Option<String>,
     pub labels: Selector,
     /// Equations of dotted paths.
     pub fields: Vec<Expression>,
@@ -23,13 +21,24 @@ impl Filter {
     /// Whether an object belongs to the list.
     pub fn matches(&self, object: &Value) -> bool {
         let labels = || BTreeMap::deserialize(&object["metadata"]["labels"]).unwrap_or_default();
-        let namespace = self.namespace.as_deref();
-        namespace.is_none_or(|namespace| metadata(object, "namespace") == namespace)
-            && (self.labels.selects_all() || self.labels.matches(&labels()))
-            && self
-                .fields
-                .iter()
-                .all(|field| field.matches(&fields(object)))
+        let text = |path: &str| {
+            let value = object.pointer(&format!("/{}", path.replace('.', "/")));
+            value.and_then(Value::as_str).unwrap_or_default()
+        };
+        let is_so = |field: &Expression| match field {
+            Expression::Equal(path, value) => text(path) == value,
+            Expression::NotEqual(path, value) => text(path) != value,
+            _ => false,
+        };
+        (self.labels.selects_all() || self.labels.matches(&labels()))
+            && self.fields.iter().all(is_so)
+    }
+
+    /// Only those of one namespace.
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        let is_there = Expression::Equal("metadata.namespace".to_owned(), namespace.to_owned());
+        self.fields.push(is_there);
+        self
     }
 
     /// The one object name that the field selector leaves, if it does.
@@ -39,18 +48,6 @@ impl Filter {
             _ => None,
         })
     }
-}
-
-/// What a field selector may name; a real server knows a few more.
-fn fields(object: &Value) -> BTreeMap<String, String> {
-    let field = |path: &str| {
-        let value = object.pointer(&format!("/{}", path.replace('.', "/")));
-        let value = value.and_then(Value::as_str).unwrap_or_default();
-        (path.to_owned(), value.to_owned())
-    };
-    ["metadata.name", "metadata.namespace", "status.phase"]
-        .map(field)
-        .into()
 }
 
 /// Reads a selector: equality and set terms, joined by commas. The comparisons of numbers are not
@@ -78,19 +75,18 @@ fn term(term: &str) -> Option<Expression> {
             _ => None,
         };
     }
-    let equation = |operator| {
-        let (name, value) = term.split_once(operator)?;
-        Some((key(name)?, value.trim().to_owned()))
-    };
     if let Some(name) = term.strip_prefix('!') {
-        Some(Expression::DoesNotExist(key(name)?))
-    } else if let Some((name, value)) = equation("!=") {
-        Some(Expression::NotEqual(name, value))
-    } else if let Some((name, value)) = equation("==").or_else(|| equation("=")) {
-        Some(Expression::Equal(name, value))
-    } else {
-        Some(Expression::Exists(key(term)?))
+        return Some(Expression::DoesNotExist(key(name)?));
     }
+    let Some((name, value)) = term.split_once('=') else {
+        return Some(Expression::Exists(key(term)?));
+    };
+    // One `=` may be written as two.
+    let value = value.strip_prefix('=').unwrap_or(value).trim().to_owned();
+    Some(match name.strip_suffix('!') {
+        Some(name) => Expression::NotEqual(key(name)?, value),
+        None => Expression::Equal(key(name)?, value),
+    })
 }
 
 fn key(text: &str) -> Option<String> {

@@ -1,6 +1,5 @@
 //! The listener, its connections, and the handle by which a test steers both.
 
-use std::future::pending;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,10 +14,8 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::authority::Authority;
 use crate::{
@@ -32,21 +29,22 @@ use crate::{
     store::Store,
 };
 
-/// A client that has not finished its handshake by then is dropped.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// Bytes that may be under way in a connection without a socket.
 const PIPE: usize = 64 << 10;
 /// How soon the port is tried again when it could not be bound again.
 const REBIND_PAUSE: Duration = Duration::from_millis(50);
 
-/// A running API server. Dropping it stops it; [`MemoryApi::shutdown`] also waits until it has.
+/// A running API server. Dropping it stops it, and ends all connections.
 pub struct MemoryApi {
     shared: Arc<ServerState>,
-    authority: Authority,
-    tls: TlsAcceptor,
+    authority: String,
     address: SocketAddr,
-    task: JoinHandle<()>,
-    stop: DropGuard,
+}
+
+impl Drop for MemoryApi {
+    fn drop(&mut self) {
+        self.shared.stop.cancel();
+    }
 }
 
 impl MemoryApi {
@@ -56,36 +54,20 @@ impl MemoryApi {
     /// When there is no port or no certificate.
     pub async fn start(authority: &Authority, options: Options) -> Result<Self> {
         let tls = TlsAcceptor::from(authority.serve(&options.serving)?);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .context("cannot listen on loopback")?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.context("cannot listen on loopback")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(ServerState::new(options));
+        let shared = Arc::new(ServerState::new(options, tls));
         let admin = User::admin("admin");
         shared.tokens.grant(&shared.options.admin_token, admin);
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(listen(
-            shared.clone(),
-            listener,
-            address,
-            tls.clone(),
-            stop.clone(),
-        ));
+        let stop = shared.stop.clone();
+        let listen = listen(shared.clone(), address, listener);
+        tokio::spawn(stop.run_until_cancelled_owned(listen));
         Ok(Self {
             shared,
-            authority: authority.clone(),
-            tls,
+            authority: authority.pem(),
             address,
-            task,
-            stop: stop.drop_guard(),
         })
-    }
-
-    /// Stops listening, ends all connections and waits until that is done.
-    pub async fn shutdown(self) {
-        drop(self.stop);
-        // Only a panic inside could make this fail, and that was reported where it happened.
-        self.task.await.ok();
     }
 
     /// Answers one request without a connection, and so in step with tokio's paused clock.
@@ -108,13 +90,7 @@ impl MemoryApi {
             return Err(ErrorKind::ConnectionRefused.into());
         }
         let (client, server) = duplex(PIPE);
-        let accepted = self.shared.accept();
-        tokio::spawn(connection(
-            self.shared.clone(),
-            server,
-            self.tls.clone(),
-            accepted,
-        ));
+        accept(&self.shared, server);
         Ok(client)
     }
 
@@ -135,7 +111,7 @@ impl MemoryApi {
 
     /// A kubeconfig for a way to the server of one's own choice (a proxy, a wrong host).
     pub fn kubeconfig_at(&self, url: &str, token: &str) -> String {
-        kubeconfig(url, &self.authority.pem(), token)
+        kubeconfig(url, &self.authority, token)
     }
 
     /// The objects.
@@ -174,7 +150,8 @@ impl MemoryApi {
 
     /// Ends all connections that are open now.
     pub fn cut_connections(&self) {
-        std::mem::take(&mut *self.shared.cut.lock()).cancel();
+        let next = self.shared.stop.child_token();
+        std::mem::replace(&mut *self.shared.cut.lock(), next).cancel();
     }
 
     /// How many connections there were.
@@ -194,72 +171,53 @@ pub fn kubeconfig(url: &str, authority: &str, token: &str) -> String {
     )
 }
 
-/// Accepts connections until it is stopped, as the network lets it.
-async fn listen(
-    shared: Arc<ServerState>,
-    listener: TcpListener,
-    address: SocketAddr,
-    tls: TlsAcceptor,
-    stop: CancellationToken,
-) {
-    let mut listener = Some(listener);
-    let mut connections = JoinSet::new();
+/// Accepts connections, as the network lets it.
+async fn listen(shared: Arc<ServerState>, address: SocketAddr, first: TcpListener) {
+    let mut listener = Some(first);
     loop {
         let seen = shared.network_changes.get();
-        let is_refused = *shared.network.lock() == Network::Refused;
-        if is_refused {
-            listener = None;
-        } else if listener.is_none() {
-            listener = TcpListener::bind(address).await.ok();
-        }
-        let accepted = async {
-            match &listener {
-                Some(listener) => return listener.accept().await.ok(),
-                None if is_refused => pending().await,
-                // The port is not free again yet.
-                None => sleep(REBIND_PAUSE).await,
+        let network = *shared.network.lock();
+        match &listener {
+            _ if network == Network::Refused => {
+                listener = None;
+                shared.network_changes.changed(seen).await;
             }
-            None
-        };
-        tokio::select! {
-            () = stop.cancelled() => break,
-            () = shared.network_changes.changed(seen) => {}
-            Some(_) = connections.join_next() => {}
-            accepted = accepted => if let Some((stream, _)) = accepted {
-                stream.set_nodelay(true).ok();
-                connections.spawn(connection(shared.clone(), stream, tls.clone(), shared.accept()));
+            Some(listener) => tokio::select! {
+                () = shared.network_changes.changed(seen) => {}
+                accepted = listener.accept() => if let Ok((stream, _)) = accepted {
+                    stream.set_nodelay(true).ok();
+                    accept(&shared, stream);
+                }
+            },
+            None => {
+                listener = TcpListener::bind(address).await.ok();
+                if listener.is_none() {
+                    // The port is not free again yet.
+                    sleep(REBIND_PAUSE).await;
+                }
             }
         }
     }
-    drop(listener);
-    connections.shutdown().await;
 }
 
-/// Serves one connection until either side ends it, or it is cut.
-async fn connection(
-    shared: Arc<ServerState>,
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    tls: TlsAcceptor,
-    (number, cut): (u64, CancellationToken),
-) {
-    let handshake = async {
+/// Counts a new connection, and serves it until either side ends it, or it is cut.
+fn accept(shared: &Arc<ServerState>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+    let (shared, cut) = (shared.clone(), shared.cut.lock().clone());
+    shared.connections.lock().accepted += 1;
+    let number = shared.connections.lock().accepted;
+    let serve = async move {
         shared.until_not_silent().await;
-        timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await
+        let Ok(stream) = shared.tls.accept(stream).await else {
+            return;
+        };
+        shared.connections.lock().handshakes += 1;
+        let shared = &shared;
+        let serve = |request: Request<Incoming>| handler::answer(shared, number, request);
+        let served = http1::Builder::new()
+            .serve_connection(TokioIo::new(stream), service_fn(serve))
+            .with_upgrades();
+        // Clients leave and faults cut: an error here is ordinary and concerns nobody.
+        served.await.ok();
     };
-    let Some(Ok(Ok(stream))) = cut.run_until_cancelled(handshake).await else {
-        return;
-    };
-    {
-        let mut connections = shared.connections.lock();
-        connections.handshakes += 1;
-        connections.open += 1;
-    }
-    let shared = &shared;
-    let serve = |request: Request<Incoming>| handler::answer(shared, number, request);
-    let served = http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), service_fn(serve))
-        .with_upgrades();
-    // Clients leave and faults cut: an error here is ordinary and concerns nobody.
-    cut.run_until_cancelled(served).await;
-    shared.connections.lock().open -= 1;
+    tokio::spawn(cut.run_until_cancelled_owned(serve));
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::authority::Serving;
@@ -21,9 +22,6 @@ pub struct Options {
     pub history: usize,
     /// How many requests the log keeps in full.
     pub requests_kept: usize,
-    /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none:
-    /// whole, under their length.
-    pub chunk: Option<usize>,
     /// How often a quiet watch gets a bookmark; about a minute on a real server.
     pub bookmark_interval: Duration,
     /// What the serving certificate says.
@@ -38,7 +36,6 @@ impl Default for Options {
             resources: Vec::new(),
             history: 1024,
             requests_kept: 10_000,
-            chunk: None,
             bookmark_interval: Duration::from_secs(60),
             serving: Serving::default(),
             admin_token: "admin".to_owned(),
@@ -53,8 +50,6 @@ pub struct ConnectionCounts {
     pub accepted: u64,
     /// With a finished TLS handshake so far.
     pub handshakes: u64,
-    /// Open now.
-    pub open: u64,
 }
 
 /// How the way to a server is.
@@ -75,16 +70,20 @@ pub(crate) struct ServerState {
     pub faults: Faults,
     pub requests: Requests,
     pub options: Options,
+    pub tls: TlsAcceptor,
     pub network: Mutex<Network>,
     /// Counts its changes.
     pub network_changes: Counter,
     pub connections: Mutex<ConnectionCounts>,
+    /// Cancelled to end everything.
+    pub stop: CancellationToken,
     /// Cancelled to cut the connections that are open now, then replaced.
     pub cut: Mutex<CancellationToken>,
 }
 
 impl ServerState {
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Options, tls: TlsAcceptor) -> Self {
+        let stop = CancellationToken::new();
         let resources = [Resource::built_in(), options.resources.clone()].concat();
         Self {
             store: Store::new(resources, options.history),
@@ -93,18 +92,13 @@ impl ServerState {
             faults: Faults::default(),
             requests: Requests::new(options.requests_kept),
             options,
+            tls,
             network: Mutex::new(Network::Up),
             network_changes: Counter::default(),
             connections: Mutex::default(),
-            cut: Mutex::default(),
+            cut: Mutex::new(stop.child_token()),
+            stop,
         }
-    }
-
-    /// Counts a new connection: its number, and what cuts it.
-    pub fn accept(&self) -> (u64, CancellationToken) {
-        let mut connections = self.connections.lock();
-        connections.accepted += 1;
-        (connections.accepted, self.cut.lock().clone())
     }
 
     pub async fn until_not_silent(&self) {

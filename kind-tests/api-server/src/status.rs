@@ -5,7 +5,7 @@ use kube_core::Status;
 use kube_core::response::StatusDetails;
 use serde_json::{Value, json};
 
-use crate::resource::{Resource, full_name};
+use crate::resource::{Resource, full_name, group};
 
 /// An error of the API.
 pub type ApiError = Box<Status>;
@@ -15,7 +15,6 @@ pub(crate) fn of_code(code: u16, message: impl Into<String>) -> ApiError {
     let http = || StatusCode::from_u16(code).ok()?.canonical_reason();
     let reason = match code {
         410 => "Expired",
-        413 => "RequestEntityTooLarge",
         422 => "Invalid",
         500 => "InternalError",
         504 => "Timeout",
@@ -26,35 +25,8 @@ pub(crate) fn of_code(code: u16, message: impl Into<String>) -> ApiError {
     status.with_code(code).boxed()
 }
 
-/// What a Status is about. The API calls the plural of a resource its kind.
-pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
-    let [name, group, kind] = [name, group, kind].map(str::to_owned);
-    StatusDetails {
-        name,
-        group,
-        kind,
-        uid: String::new(),
-        causes: Vec::new(),
-        retry_after_seconds: 0,
-    }
-}
-
-/// An error about one object. `says` gets its kind and name.
-fn about(
-    code: u16,
-    group: &str,
-    kind: &str,
-    name: &str,
-    says: impl FnOnce(&str) -> String,
-) -> ApiError {
-    let message = says(&format!("{} \"{name}\"", full_name(group, kind, "")));
-    let details = details(group, kind, name);
-    of_code(code, message).with_details(details).boxed()
-}
-
-/// What the rules do not allow.
-pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: String) -> ApiError {
-    about(403, group, plural, name, |_| why)
+pub(crate) fn bad_request(why: impl Into<String>) -> ApiError {
+    of_code(400, why)
 }
 
 /// Nothing is served at this path.
@@ -62,83 +34,69 @@ pub(crate) fn nowhere() -> ApiError {
     of_code(404, "the server could not find the requested resource")
 }
 
-pub(crate) fn not_found(Resource { group, plural, .. }: &Resource, name: &str) -> ApiError {
-    about(404, group, plural, name, |object| {
-        format!("{object} not found")
-    })
+/// An object, or without a name a collection, as Statuses name it: by the plural of its resource,
+/// which they call its kind, or by its kind.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub group: &'a str,
+    pub kind: &'a str,
+    pub name: &'a str,
 }
 
-pub(crate) fn already_exists(Resource { group, plural, .. }: &Resource, name: &str) -> ApiError {
-    let mut error = about(409, group, plural, name, |object| {
-        format!("{object} already exists")
-    });
-    error.reason = "AlreadyExists".to_owned();
-    error
-}
+impl<'a> Named<'a> {
+    pub fn by_plural(resource: &'a Resource, name: &'a str) -> Self {
+        let group = group(&resource.api_version);
+        Self {
+            group,
+            kind: &resource.plural,
+            name,
+        }
+    }
 
-fn unfulfilled(object: &str, why: &str) -> String {
-    format!("Operation cannot be fulfilled on {object}: {why}")
-}
+    pub fn by_kind(resource: &'a Resource, name: &'a str) -> Self {
+        Self {
+            kind: &resource.kind,
+            ..Self::by_plural(resource, name)
+        }
+    }
 
-pub(crate) fn conflict(
-    Resource { group, plural, .. }: &Resource,
-    name: &str,
-    why: &str,
-) -> ApiError {
-    about(409, group, plural, name, |object| unfulfilled(object, why))
-}
+    pub fn details(self) -> StatusDetails {
+        let [name, group, kind] = [self.name, self.group, self.kind].map(str::to_owned);
+        StatusDetails {
+            name,
+            group,
+            kind,
+            uid: String::new(),
+            causes: Vec::new(),
+            retry_after_seconds: 0,
+        }
+    }
 
-/// Why an update is refused whose UID is not that of the object as it is.
-pub(crate) fn other_uid(wanted: &str, is: &str) -> String {
-    format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}")
-}
+    /// An error about it. `says` gets what it is called.
+    pub fn error(self, code: u16, says: impl FnOnce(&str) -> String) -> ApiError {
+        let full = full_name(self.group, self.kind, "");
+        let called = match self.name {
+            "" => full,
+            name => format!("{full} \"{name}\""),
+        };
+        of_code(code, says(&called))
+            .with_details(self.details())
+            .boxed()
+    }
 
-/// Refuses a DELETE with a precondition that does not hold of the object as it is. It is named by
-/// its kind then.
-pub(crate) fn check_precondition(
-    Resource { group, kind, .. }: &Resource,
-    name: &str,
-    field: &str,
-    wanted: Option<&str>,
-    is: &str,
-) -> Result<(), ApiError> {
-    let Some(wanted) = wanted.filter(|wanted| *wanted != is) else {
-        return Ok(());
-    };
-    let happened = match field {
-        "UID" => "deleted and then recreated",
-        _ => "modified",
-    };
-    let why = format!(
-        "the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
-    );
-    Err(about(409, group, kind, name, |object| {
-        unfulfilled(object, &why)
-    }))
-}
+    pub fn not_found(self) -> ApiError {
+        self.error(404, |object| format!("{object} not found"))
+    }
 
-/// A UID that differs. It is named by its kind then.
-pub(crate) fn immutable_uid(
-    Resource { group, kind, .. }: &Resource,
-    name: &str,
-    uid: &str,
-) -> ApiError {
-    about(422, group, kind, name, |object| {
-        format!("{object} is invalid: metadata.uid: Invalid value: {uid:?}: field is immutable")
-    })
-}
+    pub fn conflict(self, why: &str) -> ApiError {
+        self.error(409, |object| {
+            format!("Operation cannot be fulfilled on {object}: {why}")
+        })
+    }
 
-/// An update that names no version.
-pub(crate) fn without_version(Resource { group, plural, .. }: &Resource, name: &str) -> ApiError {
-    about(422, group, plural, name, |object| {
-        format!(
-            "{object} is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
-        )
-    })
-}
-
-pub(crate) fn bad_request(why: impl Into<String>) -> ApiError {
-    of_code(400, why)
+    pub fn invalid(self, why: &str) -> ApiError {
+        self.error(422, |object| format!("{object} is invalid: {why}"))
+    }
 }
 
 /// A Status as it goes over the wire.

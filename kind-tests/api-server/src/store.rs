@@ -2,20 +2,16 @@
 //!
 //! ```text
 //!  writes ──► tables (newest version of each object) ──► lists, gets
-//!        └──► history (bounded) ──► watches
+//!        └──► history (bounded) ──► watches, later pages of a list
 //! ```
 //! A [`Store`] is a handle; clones share the content. Everything is synchronous: the lock is held
 //! for the length of one read or write, never across an await.
 
-mod admission;
-mod list;
-mod observe;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
 use kube_core::TypeMeta;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
@@ -23,20 +19,18 @@ use serde_json::Value;
 
 use crate::{
     counter::Counter,
-    object::{StoredObject, merge, metadata},
+    list_page::{ListPage, ListQuery},
+    object::{merge, metadata},
     resource::Resource,
-    selector::Filter,
-    status::{ApiError, not_found, of_code},
+    status::{ApiError, Named, of_code},
 };
 
-pub(crate) use list::ListQuery;
-pub use observe::ObservedWrite;
-use observe::Observer;
+pub use write::ObservedWrite;
 
 /// Namespace and name; the namespace of cluster-scoped objects is empty.
 type ObjectKey = (String, String);
-type Table = BTreeMap<ObjectKey, Arc<StoredObject>>;
-type Tables = BTreeMap<Arc<Resource>, Table>;
+/// The newest version of each object, with its type. Versions are immutable; a write makes a new one.
+type Table = BTreeMap<ObjectKey, Arc<Value>>;
 
 /// The objects of one API server.
 #[derive(Clone)]
@@ -46,51 +40,48 @@ pub struct Store {
 
 struct StoreShared {
     state: Mutex<StoreState>,
-    /// The newest revision, for those who wait for changes.
+    /// The newest revision, which changes under the lock.
     revision: Counter,
     /// Counts how often all watches were broken.
     broken: Counter,
     /// How many changes the history keeps.
     history: usize,
-    observer: OnceLock<Box<Observer>>,
+    observer: OnceLock<Box<write::Observer>>,
 }
 
 #[derive(Default)]
 struct StoreState {
-    tables: Tables,
-    revision: u64,
+    tables: BTreeMap<Arc<Resource>, Table>,
     history: VecDeque<StoredChange>,
     /// Changes up to this revision are forgotten.
     compacted: u64,
-    snapshots: VecDeque<list::ListSnapshot>,
-    snapshots_made: u64,
 }
 
 /// One write, as watches see it.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChange {
+    pub resource: Arc<Resource>,
     pub revision: u64,
-    pub before: Option<Arc<StoredObject>>,
+    pub before: Option<Arc<Value>>,
     /// The version written; of a deletion, the last one under the deletion's revision.
-    pub after: Arc<StoredObject>,
+    pub after: Arc<Value>,
     pub deleted: bool,
 }
 
 impl Store {
     /// An empty store that remembers the last `history` changes for watches.
-    pub fn new(resources: Vec<Resource>, history: usize) -> Self {
-        // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
+    pub(crate) fn new(resources: Vec<Resource>, history: usize) -> Self {
+        let tables = resources.into_iter().map(Arc::new);
         let state = StoreState {
-            revision: 1,
-            tables: resources
-                .into_iter()
-                .map(|one| (Arc::new(one), Table::new()))
-                .collect(),
+            tables: tables.map(|one| (one, Table::new())).collect(),
             ..StoreState::default()
         };
+        let revision = Counter::default();
+        // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
+        revision.set(1);
         let shared = StoreShared {
             state: Mutex::new(state),
-            revision: Counter::default(),
+            revision,
             broken: Counter::default(),
             history,
             observer: OnceLock::new(),
@@ -100,30 +91,20 @@ impl Store {
         }
     }
 
-    /// All resources.
-    pub(crate) fn resources(&self) -> Vec<Arc<Resource>> {
-        self.lock().tables.keys().cloned().collect()
-    }
-
     /// The newest version of an object. `resource` is its full name, like `deployments.apps`;
     /// `namespace` is empty at cluster scope.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let resource = self.named(resource).ok()?;
-        let object = self.get_object(&resource, namespace, name).ok()?;
-        Some(object.value.clone())
+        let object = self.get_object(&self.named(resource), namespace, name);
+        object.ok().map(Arc::unwrap_or_clone)
     }
 
     /// All objects of a resource, of one namespace or of all, ordered by namespace and name.
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Value> {
-        let Ok(resource) = self.named(resource) else {
-            return Vec::new();
-        };
-        let filter = Filter {
-            namespace: namespace.map(str::to_owned),
-            ..Filter::default()
-        };
-        let objects = matching(&self.lock().tables[&resource], &filter);
-        objects.iter().map(|object| object.value.clone()).collect()
+        let resource = self.named(resource);
+        let state = self.lock();
+        let objects = state.tables[&resource].iter();
+        let objects = objects.filter(|((place, _), _)| namespace.is_none_or(|one| one == place));
+        objects.map(|(_, object)| Value::clone(object)).collect()
     }
 
     /// Creates an object; resource, namespace and name are taken from the object itself.
@@ -133,7 +114,7 @@ impl Store {
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
         let (resource, (namespace, _)) = self.place_of(&object)?;
         let created = self.create_in(&resource, &namespace, object, None)?;
-        Ok(created.value.clone())
+        Ok(Arc::unwrap_or_clone(created))
     }
 
     /// Creates an object or replaces it, status included, whatever its version is.
@@ -154,6 +135,9 @@ impl Store {
     ///
     /// # Errors
     /// `NotFound`, `Invalid`.
+    ///
+    /// # Panics
+    /// Without such a resource.
     pub fn update(
         &self,
         resource: &str,
@@ -161,9 +145,9 @@ impl Store {
         name: &str,
         change: impl FnOnce(&mut Value),
     ) -> Result<Value, ApiError> {
-        let resource = self.named(resource)?;
+        let resource = self.named(resource);
         let updated = self.update_in(&resource, namespace, name, None, change)?;
-        Ok(updated.value.clone())
+        Ok(Arc::unwrap_or_clone(updated))
     }
 
     /// Merges a JSON merge patch into an object, status included, whatever its version is.
@@ -185,35 +169,26 @@ impl Store {
     /// # Errors
     /// `NotFound`.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
-        let resource = self.named(resource)?;
-        let any = Preconditions::default();
-        let object = self.delete_in(&resource, namespace, name, &any, None)?;
-        Ok(object.value.clone())
+        let resource = self.named(resource);
+        let deleted = self.delete_in(&resource, namespace, name, &Value::Null, None)?;
+        Ok(Arc::unwrap_or_clone(deleted))
     }
 
     /// The newest revision.
     pub fn revision(&self) -> u64 {
-        self.lock().revision
+        self.shared.revision.get()
     }
 
-    /// Waits until `condition` finds something; it is checked now and after every write. It has no
-    /// deadline of its own.
-    pub async fn wait_for<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
-        loop {
-            let seen = self.revisions().get();
-            if let Some(found) = condition(self) {
-                return found;
-            }
-            self.revisions().changed(seen).await;
-        }
+    /// Waits until the newest revision is another one than this.
+    pub async fn changed(&self, seen: u64) {
+        self.shared.revision.changed(seen).await;
     }
 
-    /// Forgets all history and all begun paged lists: watches and pages from before now answer 410.
+    /// Forgets all history: watches and begun paged lists from before now answer 410.
     pub fn compact(&self) {
         let mut state = self.lock();
-        state.compacted = state.revision;
+        state.compacted = self.revision();
         state.history.clear();
-        state.snapshots.clear();
     }
 
     /// Ends every open watch.
@@ -226,8 +201,34 @@ impl Store {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<StoredObject>, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         self.lock().found(resource, namespace, name)
+    }
+
+    /// A page of a list; all pages of one list show the moment of its beginning.
+    pub(crate) fn page(
+        &self,
+        resource: &Resource,
+        query: &ListQuery,
+    ) -> Result<ListPage<Arc<Value>>, ApiError> {
+        let state = self.lock();
+        let revision = query
+            .begun
+            .map_or(self.revision(), |(revision, _)| revision);
+        let later = state.changes(resource, revision).ok_or_else(|| {
+            let why =
+                "The provided continue parameter is too old to display a consistent list result.";
+            of_code(410, why)
+        })?;
+        let mut table = state.tables[resource].clone();
+        for StoredChange { before, after, .. } in later.into_iter().rev() {
+            match before {
+                Some(before) => table.insert(key(&before), before),
+                None => table.remove(&key(&after)),
+            };
+        }
+        table.retain(|_, object| query.filter.matches(object));
+        Ok(ListPage::of(revision, table.into_values(), query))
     }
 
     /// The changes of a resource after a revision, and the revision up to which that is all.
@@ -237,24 +238,11 @@ impl Store {
         after: u64,
     ) -> Result<(u64, Vec<StoredChange>), ApiError> {
         let state = self.lock();
-        if after < state.compacted {
+        let changes = state.changes(resource, after).ok_or_else(|| {
             let oldest = state.compacted + 1;
-            return Err(of_code(
-                410,
-                format!("too old resource version: {after} ({oldest})"),
-            ));
-        }
-        let start = state
-            .history
-            .partition_point(|change| change.revision <= after);
-        let mut news: Vec<_> = state.history.range(start..).cloned().collect();
-        news.retain(|change| *change.after.resource == *resource);
-        Ok((state.revision.max(after), news))
-    }
-
-    /// The newest revision, to compare with before the objects are read.
-    pub(crate) fn revisions(&self) -> &Counter {
-        &self.shared.revision
+            of_code(410, format!("too old resource version: {after} ({oldest})"))
+        })?;
+        Ok((self.revision().max(after), changes))
     }
 
     /// How often all watches were broken.
@@ -262,34 +250,23 @@ impl Store {
         &self.shared.broken
     }
 
-    pub(crate) fn resource(
-        &self,
-        group: &str,
-        version: &str,
-        plural: &str,
-    ) -> Option<Arc<Resource>> {
-        self.find(|one| one.plural == plural && one.group == group && one.version == version)
-    }
-
-    fn named(&self, name: &str) -> Result<Arc<Resource>, ApiError> {
+    fn named(&self, name: &str) -> Arc<Resource> {
         let resource = self.find(|resource| resource.full_name() == name);
-        resource.ok_or_else(|| of_code(404, format!("no resource is called {name}")))
+        resource.expect("the full name of a resource of the server")
     }
 
     /// Resource, namespace and name of an object.
     fn place_of(&self, object: &Value) -> Result<(Arc<Resource>, ObjectKey), ApiError> {
         let TypeMeta { api_version, kind } = TypeMeta::deserialize(object).unwrap_or_default();
-        let resource = self.find(|one| one.kind == kind && one.api_version() == api_version);
+        let resource = self.find(|one| one.kind == kind && one.api_version == api_version);
         let unknown = || of_code(404, format!("no resource holds {kind} of {api_version}"));
         Ok((resource.ok_or_else(unknown)?, key(object)))
     }
 
-    fn find(&self, is: impl Fn(&Resource) -> bool) -> Option<Arc<Resource>> {
-        self.lock()
-            .tables
-            .keys()
-            .find(|resource| is(resource))
-            .cloned()
+    pub(crate) fn find(&self, is: impl Fn(&Resource) -> bool) -> Option<Arc<Resource>> {
+        let state = self.lock();
+        let mut resources = state.tables.keys();
+        resources.find(|resource| is(resource)).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, StoreState> {
@@ -303,9 +280,22 @@ impl StoreState {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<StoredObject>, ApiError> {
+    ) -> Result<Arc<Value>, ApiError> {
         let found = self.tables[resource].get(&(namespace.to_owned(), name.to_owned()));
-        found.cloned().ok_or_else(|| not_found(resource, name))
+        let unknown = || Named::by_plural(resource, name).not_found();
+        found.cloned().ok_or_else(unknown)
+    }
+
+    /// The changes of a resource after a revision; `None` where some are forgotten.
+    fn changes(&self, resource: &Resource, after: u64) -> Option<Vec<StoredChange>> {
+        if after < self.compacted {
+            return None;
+        }
+        let history = &self.history;
+        let start = history.partition_point(|change| change.revision <= after);
+        let news = history.range(start..);
+        let news = news.filter(|change| *change.resource == *resource);
+        Some(news.cloned().collect())
     }
 }
 
@@ -314,17 +304,4 @@ fn key(object: &Value) -> ObjectKey {
         metadata(object, "namespace").to_owned(),
         metadata(object, "name").to_owned(),
     )
-}
-
-fn matching(table: &Table, filter: &Filter) -> Vec<Arc<StoredObject>> {
-    let from = (filter.namespace.clone().unwrap_or_default(), String::new());
-    let inside = |place: &String| filter.namespace.as_ref().is_none_or(|one| one == place);
-    let objects = table
-        .range(from..)
-        .take_while(|((place, _), _)| inside(place));
-    let objects = objects.map(|(_, object)| object);
-    objects
-        .filter(|object| filter.matches(&object.value))
-        .cloned()
-        .collect()
 }

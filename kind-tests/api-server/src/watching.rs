@@ -9,13 +9,12 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::{
-    object::StoredObject,
     resource::Resource,
-    route::Query,
+    route::IncomingRequest,
     selector::Filter,
     shared::ServerState,
     status,
-    store::{ListQuery, Store, StoredChange},
+    store::{Store, StoredChange},
 };
 
 /// How long a watch lives that names no time; a real server picks 30 to 60 minutes.
@@ -26,8 +25,6 @@ struct OpenWatch {
     resource: Arc<Resource>,
     filter: Filter,
     seen: u64,
-    /// Lines that are sent next.
-    ready: Vec<u8>,
     /// How often all watches had been broken when it began.
     breaks: u64,
     end: Instant,
@@ -36,108 +33,87 @@ struct OpenWatch {
     is_over: bool,
 }
 
-/// Opens a watch of what a list is about, from the version on that it names; each item is one or more
-/// whole lines.
+/// Opens a watch of what matches, from the version on that the request names; each item is one or
+/// more whole lines.
 pub(crate) fn watch(
     shared: &ServerState,
     resource: &Arc<Resource>,
-    query: &Query,
-    list: ListQuery,
+    request: &IncomingRequest,
+    filter: Filter,
 ) -> impl Stream<Item = Bytes> + use<> {
-    let breaks = shared.store.breaks().get();
-    let life = query.get("timeoutSeconds").parse().map(Duration::from_secs);
+    let life = request.parameter("timeoutSeconds").parse();
     let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
     let mut bookmarks = interval_at(now + interval, interval);
     bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let watch = OpenWatch {
         store: shared.store.clone(),
         resource: resource.clone(),
-        filter: list.filter,
-        seen: query.get("resourceVersion").parse().unwrap_or_default(),
-        ready: Vec::new(),
-        breaks,
-        end: now + life.unwrap_or(DEFAULT_LIFE),
+        filter,
+        seen: request.parameter("resourceVersion").parse().unwrap_or(0),
+        breaks: shared.store.breaks().get(),
+        end: now + life.map_or(DEFAULT_LIFE, Duration::from_secs),
         bookmarks,
-        allows_bookmarks: query.flag("allowWatchBookmarks"),
+        allows_bookmarks: request.flag("allowWatchBookmarks"),
         is_over: false,
     };
-    let next = async |mut watch: OpenWatch| watch.next().await.map(|lines| (lines, watch));
-    stream::unfold(watch, next)
+    stream::unfold(watch, OpenWatch::next)
 }
 
 impl OpenWatch {
-    async fn next(&mut self) -> Option<Bytes> {
-        while self.ready.is_empty() {
-            if self.is_over {
-                return None;
-            }
-            let changes = self.store.revisions().get();
-            match self.store.changes(&self.resource, self.seen) {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        while !self.is_over {
+            let written = self.store.revision();
+            let lines: String = match self.store.changes(&self.resource, self.seen) {
                 Err(error) => {
-                    self.send(&json!({"type": "ERROR", "object": status::body(&error)}));
                     self.is_over = true;
+                    line("ERROR", &status::body(&error))
                 }
                 Ok((revision, changes)) => {
-                    changes.iter().for_each(|change| self.observe(change));
                     self.seen = revision;
+                    let events = changes.iter().filter_map(|change| self.event(change));
+                    events.collect()
                 }
+            };
+            if !lines.is_empty() {
+                return Some((lines.into(), self));
             }
-            if self.ready.is_empty() {
-                self.wait(changes).await;
+            tokio::select! {
+                // The end comes before a bookmark that is due with it, and no stream of writes may hold
+                // up either.
+                biased;
+                () = self.store.breaks().changed(self.breaks) => break,
+                () = sleep_until(self.end) => break,
+                _ = self.bookmarks.tick(), if self.allows_bookmarks => {
+                    let Resource { api_version, kind, .. } = &*self.resource;
+                    let object = json!({"kind": kind, "apiVersion": api_version,
+                        "metadata": {"resourceVersion": self.seen.to_string()}});
+                    return Some((line("BOOKMARK", &object).into(), self));
+                }
+                () = self.store.changed(written) => {}
             }
         }
-        Some(std::mem::take(&mut self.ready).into())
-    }
-
-    async fn wait(&mut self, changes: u64) {
-        tokio::select! {
-            // The end comes before a bookmark that is due with it, and no stream of writes may hold
-            // up either.
-            biased;
-            () = self.store.breaks().changed(self.breaks) => self.is_over = true,
-            () = sleep_until(self.end) => self.is_over = true,
-            _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(),
-            () = self.store.revisions().changed(changes) => {}
-        }
+        None
     }
 
     /// A change as those see it who know only what matches: it may make an object appear or vanish.
-    fn observe(&mut self, change: &StoredChange) {
-        let matches = |object: &Arc<StoredObject>| self.filter.matches(&object.value);
-        let event = match (
-            change.before.as_ref().is_some_and(matches),
-            !change.deleted && matches(&change.after),
-        ) {
-            (false, true) => "ADDED",
-            (true, true) => "MODIFIED",
-            (true, false) => "DELETED",
-            (false, false) => return,
-        };
-        match &change.before {
-            // It is shown as it was last seen.
-            Some(before) if event == "DELETED" && !change.deleted => {
-                let mut value = before.value.clone();
-                value["metadata"]["resourceVersion"] = json!(change.revision.to_string());
-                let resource = before.resource.clone();
-                self.send_event(event, &StoredObject::new(resource, change.revision, value));
+    fn event(&self, change: &StoredChange) -> Option<String> {
+        let StoredChange { before, after, .. } = change;
+        let before = before.as_deref();
+        let before = before.filter(|before| self.filter.matches(before));
+        match (before, !change.deleted && self.filter.matches(after)) {
+            (None, true) => Some(line("ADDED", after)),
+            (Some(_), true) => Some(line("MODIFIED", after)),
+            (Some(before), false) => {
+                // It is shown as it was last seen.
+                let mut last = before.clone();
+                last["metadata"]["resourceVersion"] = json!(change.revision.to_string());
+                Some(line("DELETED", &last))
             }
-            _ => self.send_event(event, &change.after),
+            (None, false) => None,
         }
     }
+}
 
-    fn send_event(&mut self, event: &str, object: &StoredObject) {
-        let head = format!(r#"{{"type":"{event}","object":"#);
-        self.ready
-            .extend([head.as_bytes(), &object.json(), b"}\n"].concat());
-    }
-
-    fn bookmark(&mut self) {
-        let object = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(),
-            "metadata": {"resourceVersion": self.seen.to_string()}});
-        self.send(&json!({"type": "BOOKMARK", "object": object}));
-    }
-
-    fn send(&mut self, value: &Value) {
-        self.ready.extend(format!("{value}\n").into_bytes());
-    }
+fn line(event: &str, object: &Value) -> String {
+    format!("{{\"type\":\"{event}\",\"object\":{object}}}\n")
 }

@@ -95,7 +95,7 @@ async fn follow(store: Store, resources: &'static [&str], usual: Duration) {
         let next = pods.next();
         tokio::select! {
             biased;
-            () = store.wait_for(|store| (store.revision() > seen).then_some(())) => sleep(usual / 4).await,
+            () = store.changed(seen) => sleep(usual / 4).await,
             () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
         }
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use chrono::DateTime;
 use serde_json::{Value, json};
 
-use super::wire::{bytes, entry, message, number, text, time};
+use super::wire::{bytes, message, number, text, time};
 
 static MESSAGES: LazyLock<HashMap<&str, Vec<Field>>> =
     LazyLock::new(|| messages(include_str!("kubernetes.proto")));
@@ -56,7 +56,8 @@ impl Field {
             "map<string,string>" => {
                 let entries = value.as_object()?.iter();
                 let entry = |(key, value): (&String, &Value)| {
-                    entry(field, key, value.as_str().unwrap_or_default())
+                    let value = value.as_str().unwrap_or_default();
+                    message(field, &[text(1, key), text(2, value)])
                 };
                 entries.flat_map(entry).collect()
             }

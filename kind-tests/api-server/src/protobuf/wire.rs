@@ -50,11 +50,6 @@ pub fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
     bytes(field, &parts.concat())
 }
 
-/// An entry of a map of texts.
-pub fn entry(field: u64, key: &str, value: &str) -> Vec<u8> {
-    message(field, &[text(1, key), text(2, value)])
-}
-
 /// A Time or MicroTime. Go writes both numbers, also when they are 0.
 pub fn time<Z: TimeZone>(field: u64, stamp: DateTime<Z>) -> Vec<u8> {
     message(

@@ -66,7 +66,6 @@ async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result
     fleet.probed(2, shoots).await?;
     let measured = fleet.measure(seconds, prober.id()).await?;
     end(prober).await?;
-    api.shutdown().await;
     let cpu = measured.cpu * 60_000.0 / seconds as f64;
     Ok([cpu, measured.usage.resident * 1024.0])
 }
