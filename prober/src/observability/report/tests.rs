@@ -1,8 +1,7 @@
-use std::io::{BufRead, BufReader, pipe};
+use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
 use common::events::Events;
-use common::logging::{LevelFilter, layer};
 use common::metrics::Registry;
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -11,14 +10,13 @@ use prober_core::replicas::{DependentState, Marks, Observed, Write};
 use prober_core::shoot::{Action, Input, Shoot, Start};
 use serde_json::Value;
 use tower::{BoxError, service_fn};
-use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
 use crate::gardener::SeedRef;
 use crate::observability::metrics::Metrics;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::tests::{CONFIG, at, shared};
+use crate::tests::{CONFIG, at, log, shared};
 
 const NAMESPACE: &str = "shoot--a--b";
 /// The only dependent.
@@ -212,9 +210,7 @@ async fn marker_alone_is_not_held_down() {
 
 #[tokio::test(start_paused = true)]
 async fn end_of_rehearsals_mends_nothing() {
-    let (logged, writer) = pipe().unwrap();
-    let log = tracing_subscriber::registry().with(layer(LevelFilter::INFO, Arc::new(writer)));
-    let log = tracing::subscriber::set_default(log);
+    let (logged, log) = log();
     let context = context(shared(CONFIG));
     let reporter = reporter(&context);
     let refused = || Some(BTreeMap::from([(D, "no".to_owned())]));
