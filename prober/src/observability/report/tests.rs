@@ -1,4 +1,3 @@
-use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
 use common::events::Events;
@@ -16,7 +15,7 @@ use crate::gardener::SeedRef;
 use crate::observability::metrics::Metrics;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::tests::{CONFIG, at, log, shared};
+use crate::tests::{CONFIG, at, shared};
 
 const NAMESPACE: &str = "shoot--a--b";
 /// The only dependent.
@@ -86,7 +85,6 @@ fn written(replicas: Option<i32>, held_down: bool) -> Report {
         dependent: D,
         direction: Direction::Up,
         change: PlannedWrite { base, write },
-        took: None,
         since_due: TimeDelta::zero(),
         without_lead: false,
     }
@@ -134,7 +132,6 @@ async fn each_report_has_its_counter_and_its_event() {
         (written(None, true), "Normal ProtectionMarked", ""),
         (written(Some(0), true), "Warning ScaledDown", ""),
         (Report::KeepsChanging(D), "Warning KeepsChanging", ""),
-        (Report::NotReady(D), "", "dwd_not_ready_in_time_total 1"),
     ] {
         reporter.report(&context, report);
         // It is written before the clock goes on.
@@ -146,10 +143,6 @@ async fn each_report_has_its_counter_and_its_event() {
         let text = encoded(&registry);
         assert!(text.contains(series), "{series}: {text}");
     }
-    let stage = ProbeStep::Leases;
-    let cause = Cause::Throttled { retry_after: None };
-    reporter.probe_failed(&context, &ProbeError { stage, cause });
-    assert!(encoded(&registry).contains("dwd_throttles_total 1"));
 }
 
 /// A shoot's metrics after an input, and whether its outage is recorded.
@@ -206,27 +199,4 @@ async fn marker_alone_is_not_held_down() {
         assert_eq!(metrics.contains("dwd_held_down{"), held);
         assert_eq!(recorded, held);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn end_of_rehearsals_mends_nothing() {
-    let (logged, log) = log();
-    let context = context(shared(CONFIG));
-    let reporter = reporter(&context);
-    let refused = || Some(BTreeMap::from([(D, "no".to_owned())]));
-    for rehearsed in [refused(), None, refused(), Some(BTreeMap::new())] {
-        reporter.rehearsed(&context, rehearsed);
-    }
-    drop(log);
-    let lines = BufReader::new(logged).lines().map_while(Result::ok);
-    let said = lines.map(|line| {
-        let line: Value = serde_json::from_str(&line).unwrap();
-        line["message"].as_str().unwrap().to_owned()
-    });
-    let expected = [
-        "protection would be refused in an outage",
-        "protection would be refused in an outage",
-        "protection is not known to be refused any more",
-    ];
-    assert_eq!(said.collect::<Vec<_>>(), expected);
 }
