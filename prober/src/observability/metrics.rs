@@ -47,7 +47,7 @@ fn seconds() -> Histogram {
 }
 
 /// Series that are there from the beginning show their first event as an increase.
-fn begin<M>(family: &Labelled<1, M>, label: &'static str, values: &[&str]) {
+fn begin(family: &Labelled<1>, label: &'static str, values: &[&str]) {
     for value in values {
         drop(family.get_or_create(&[(label, (*value).to_owned())]));
     }
@@ -72,7 +72,6 @@ impl Metrics {
             owner_checks: add(registry, "dwd_owner_checks", "Checks of owner records, by result"),
             panics: add(registry, "dwd_panics", "Tasks of shoots that panicked and were restarted"),
         };
-        begin(&metrics.decision_to_write, "direction", Direction::VARIANTS);
         begin(&metrics.protected_without_lead, "direction", Direction::VARIANTS);
         begin(&metrics.outages, "end", OutageEnd::VARIANTS);
         begin(&metrics.owner_checks, "result", &["ours", "elsewhere"]);

@@ -73,10 +73,7 @@ impl Reporter {
                 without_lead,
             } => {
                 self.outage.iter_mut().for_each(|outage| outage.writes += 1);
-                context.written(dependent, direction, &change, since_due);
-                if without_lead {
-                    context.written_without_lead(dependent, direction);
-                }
+                context.written(dependent, direction, &change, since_due, without_lead);
             }
             Report::NotScaled(at, direction, refusal) => {
                 self.view.lock().dependents[at.0].not_scaled = Some(refusal.to_string());
@@ -261,6 +258,7 @@ impl ShootContext {
         direction: Direction,
         change: &PlannedWrite,
         since_due: TimeDelta,
+        without_lead: bool,
     ) {
         let (resource, direction) = (self.resource(at), direction.into_str());
         let PlannedWrite { base, write } = change;
@@ -309,20 +307,17 @@ impl ShootContext {
             ),
         };
         self.event(publish, at, reason, &text);
-    }
-
-    /// Reports that the leader did not act.
-    fn written_without_lead(&self, at: DependentId, direction: Direction) {
-        let leader = self.shared.election.status().leader;
-        let leader = leader.unwrap_or_else(|| "nobody".to_owned());
-        let (resource, direction) = (self.resource(at), direction.into_str());
-        let counter = &self.shared.metrics.protected_without_lead;
-        count(counter, [("direction", direction)]);
-        tracing::warn!(%resource, direction, leader, "the leader did not act, this replica did in its place");
-        let text = format!(
-            "The leader ({leader}) did not act: scaled {direction} by a replica that does not lead"
-        );
-        self.event(Events::warning, at, "LeaderDidNotAct", &text);
+        if without_lead {
+            let leader = self.shared.election.status().leader;
+            let leader = leader.unwrap_or_else(|| "nobody".to_owned());
+            let counter = &self.shared.metrics.protected_without_lead;
+            count(counter, [("direction", direction)]);
+            tracing::warn!(%resource, direction, leader, "the leader did not act, this replica did in its place");
+            let text = format!(
+                "The leader ({leader}) did not act: scaled {direction} by a replica that does not lead"
+            );
+            self.event(Events::warning, at, "LeaderDidNotAct", &text);
+        }
     }
 
     /// Reports an outage in the log, and in an Event and metrics if this replica leads or has taken

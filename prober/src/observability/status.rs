@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use prober_core::config::Config;
+use prober_core::options::Source;
 use prober_core::span;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,7 +61,7 @@ impl ProberStatus {
             unknown: seed.unknown().map(Into::into),
             shoots,
             outages: statuses.outages.lock().clone(),
-            settings: settings.filter(ShownOption::is_overruled).collect(),
+            settings: settings.filter(|one| one.from == Source::Garden).collect(),
             config: config::to_json(config),
             config_refused,
         }

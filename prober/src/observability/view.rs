@@ -1,5 +1,6 @@
-//! The one model of a shoot: its task publishes it, and gauges, page, JSON and commands read it. A
-//! shoot without a task shows its Cluster, and the seed's objects as they are when it is read.
+//! The one model of a shoot: its task publishes it, and gauges, page, JSON and commands read it. The
+//! page and the JSON have the seed's objects besides, as they are when it is read; a shoot without a
+//! task shows these and its Cluster alone.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -258,11 +259,6 @@ impl ShownOption {
             value: option.value.to_string(),
             from: option.from,
         }
-    }
-
-    /// True if an annotation sets it.
-    pub(super) fn is_overruled(&self) -> bool {
-        matches!(self.from, Source::Garden | Source::Namespace)
     }
 }
 
