@@ -1,16 +1,21 @@
 //! Fixtures for the tests of several modules.
 
+use std::io::{PipeReader, pipe};
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use common::events::Events;
 use common::leader_election::Election;
+use common::logging::{LevelFilter, layer};
 use common::metrics::Registry;
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
 use prober_core::verdict::PoolConditions;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::clock::Clock;
 use crate::config;
@@ -30,6 +35,19 @@ dependentResourceInfos:
   scaleUp: {}
   scaleDown: {}
 ";
+
+/// Lets each line of the log be asked for where it is written. With a single subscriber tracing
+/// would ask whichever thread comes first, once for all: that of a test without a log.
+static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
+
+/// What this thread logs until the guard is dropped.
+pub(crate) fn log() -> (PipeReader, DefaultGuard) {
+    LazyLock::force(&ANOTHER);
+    let (logged, writer) = pipe().expect("a pipe");
+    let layer = layer(LevelFilter::INFO, Arc::new(writer));
+    let guard = set_default(tracing_subscriber::registry().with(layer));
+    (logged, guard)
+}
 
 /// A seed that nobody can reach.
 pub(crate) fn seed() -> Arc<Seed> {

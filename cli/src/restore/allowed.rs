@@ -96,7 +96,7 @@ mod tests {
             let found = json!({ "secondsAgo": 1, "verdict": verdict, "candidates": 5, "expired": 0, "undecided": 0, "skewed": 0,
                                 "fraction": 0.6, "expiredAfterSeconds": 15.0, "unknownAfterSeconds": 40.0, "excluded": {} });
             let found = Some(found).filter(|_| !verdict.is_empty());
-            let probe = json!({ "nextProbeInSeconds": 1, "overdue": overdue, "found": found });
+            let probe = json!({ "overdue": overdue, "found": found });
             let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "settings": [], "dependents": [],
                                 "owner": { "standing": standing }, "probe": probe });
             let shoot = serde_json::from_value(shoot).expect("a shoot");

@@ -63,7 +63,6 @@ pub(crate) struct Sent {
     pub direction: Direction,
     /// Time at which it was due.
     pub due: Moment,
-    pub at: Moment,
     /// False once it has failed without an answer, or was cancelled: it may have been made.
     pub is_under_way: bool,
 }

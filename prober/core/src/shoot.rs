@@ -174,7 +174,7 @@ impl Shoot {
             self.marked_after = self.completed();
         }
         if let Some(sent) = self.dependents[id.0].landed() {
-            self.made(id, sent, None, out);
+            self.made(id, sent, out);
         }
     }
 

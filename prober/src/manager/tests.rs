@@ -1,17 +1,15 @@
 use std::cell::RefCell;
-use std::io::{pipe, read_to_string};
+use std::io::read_to_string;
 
-use common::logging::{LevelFilter, layer};
 use prober_core::lifecycle::StopReason;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
 use crate::config;
 use crate::gardener::Cluster;
-use crate::tests::{CONFIG, shared};
+use crate::tests::{CONFIG, log, shared};
 
 const ZERO: Duration = Duration::ZERO;
 
@@ -120,9 +118,7 @@ async fn a_successor_waits_for_the_end_of_the_removed_probe() {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
-    let (logged, writer) = pipe().unwrap();
-    let log = tracing_subscriber::registry().with(layer(LevelFilter::DEBUG, Arc::new(writer)));
-    let log = tracing::subscriber::set_default(log);
+    let (logged, log) = log();
     let mut manager = manager(CONFIG);
     for held_down in [&[][..], &["one", "two"]] {
         manager.run_in_place(ZERO, held_down);

@@ -87,11 +87,9 @@ impl ShootView {
             _ => Fact::new(Tone::Soft, format!("{count} Machines back nodes")),
         }));
         if let Some(probe) = &self.probe {
-            let due = ago(-probe.next_probe_in_seconds);
-            facts.push(match probe.overdue {
-                true => Fact::new(Tone::Bad, format!("its probe is overdue, due {due}")),
-                false => Fact::new(Tone::Soft, format!("next probe due {due}")),
-            });
+            if probe.overdue {
+                facts.push(Fact::new(Tone::Bad, "its probe is overdue"));
+            }
             facts.extend(probe.failure.as_ref().map(Failure::fact));
             facts.extend(probe.found.iter().flat_map(Found::facts));
         }
@@ -137,7 +135,7 @@ impl ShootView {
                 Some(Fact::new(Tone::Bad, text))
             }
             // Also between the tries of a restore that fails.
-            verdict if verdict.is_up() && self.paused != Some(true) && !held.is_empty() => {
+            verdict if verdict.is_up() && !self.is_set("pause") && !held.is_empty() => {
                 Some(Fact::new(Tone::Warn, "being restored"))
             }
             _ => None,
@@ -147,35 +145,26 @@ impl ShootView {
     /// Says what the condition of a dependent means.
     fn because(&self, dependent: &ShownDependent) -> (Tone, &'static str) {
         let is_lost = self.verdict() == Some(Verdict::ScaleDown);
-        // Before, it may be about to be created, or down with its shoot.
-        let judged = |tone| match self.found() {
-            Some(_) => tone,
-            None => Tone::Soft,
-        };
-        match dependent.condition {
-            Condition::Running if is_lost => (Tone::Bad, "not protected"),
-            Condition::Running => (Tone::Good, "runs"),
+        let (tone, text) = match dependent.condition {
             Condition::HeldDown if dependent.is_held_down() => {
                 (Tone::Held, "held down by the watchdog")
             }
-            Condition::HeldDown if is_lost => (
-                Tone::Bad,
-                "not protected, though it carries the marker of a protection",
-            ),
+            Condition::Running | Condition::HeldDown if is_lost => (Tone::Bad, "not protected"),
+            Condition::Running => (Tone::Good, "runs"),
             Condition::HeldDown => (
                 Tone::Warn,
                 "runs, and still carries the marker of a protection: the next healthy probe removes it",
             ),
             Condition::AtZero if self.is_set("restoreOnlyHeldDown") => (
-                judged(Tone::Note),
+                Tone::Note,
                 "scaled to 0 not by the watchdog, and with restoreOnlyHeldDown it stays so",
             ),
             Condition::AtZero => (
-                judged(Tone::Note),
+                Tone::Note,
                 "scaled to 0 not by the watchdog: a healthy probe brings it back",
             ),
             Condition::Ignored => (
-                judged(Tone::Note),
+                Tone::Note,
                 "annotated with ignore-scaling: the watchdog leaves it as it is",
             ),
             Condition::Absent => (
@@ -183,11 +172,16 @@ impl ShootView {
                 "it does not exist, which is no error since it is optional",
             ),
             Condition::Missing => (
-                judged(Tone::Bad),
+                Tone::Bad,
                 "it does not exist, though it must: a restore waits for it, for its timeout at most, before those of later levels",
             ),
-            Condition::Unscalable => (judged(Tone::Bad), "it is not protected"),
+            Condition::Unscalable => (Tone::Bad, "it is not protected"),
             Condition::Unknown => (Tone::Warn, "it could not be read"),
+        };
+        match tone {
+            // Before a probe it may be about to be created, or down with its shoot.
+            Tone::Note | Tone::Bad if self.found().is_none() => (Tone::Soft, text),
+            _ => (tone, text),
         }
     }
 
@@ -213,9 +207,7 @@ impl ShootView {
         }
         if let Some(cause) = &dependent.not_scaled {
             parts.push(format!("it could not be scaled: {cause}"));
-            if *condition != Condition::Absent {
-                tone = Tone::Bad;
-            }
+            tone = Tone::Bad;
         }
         let is_said = matches!(condition, Condition::Missing | Condition::Unscalable);
         if let Some(words) = dependent.refused.as_ref().filter(|_| !is_said) {
@@ -243,20 +235,16 @@ impl ShownDependent {
             replicas: self.remembered.clone(),
             ..Marks::default()
         };
-        let since = self.since.map(|since| {
-            let since = since.format(TIMESTAMP);
-            format!(" (since {since} or longer)")
-        });
-        let since = since.unwrap_or_default();
-        match marks.remembered() {
-            Some(replicas) => format!("it comes back with {replicas} replicas{since}"),
-            None => {
-                let saved = self.remembered.as_deref().unwrap_or("nothing");
-                format!(
-                    "it comes back with 1 replica, since what is remembered ({saved:?}) cannot be used{since}"
-                )
-            }
+        let replicas = marks.remembered().unwrap_or(1);
+        let mut text = format!("it comes back with {replicas} replicas");
+        if marks.remembered().is_none() {
+            let saved = self.remembered.as_deref().unwrap_or("nothing");
+            text += &format!(", since what is remembered ({saved:?}) cannot be used");
         }
+        if let Some(since) = self.since {
+            text += &format!(" (since {} or longer)", since.format(TIMESTAMP));
+        }
+        text
     }
 }
 
@@ -316,17 +304,21 @@ impl OwnerStatus {
     fn fact(&self, decree: Option<Verdict>) -> Fact {
         let (tone, is_ours, then) = match self.standing {
             Standing::Ours => (Tone::Good, "owned by this seed", ""),
-            Standing::Elsewhere => {
-                let then = match decree {
-                    Some(_) => "; the prober does not probe it, and takes its controllers to 0",
-                    None => "; the prober neither probes nor writes it",
-                };
-                (Tone::Bad, "owned by another seed", then)
-            }
-            _ => {
-                let then = "; for longer than is tolerated, the prober leaves the shoot alone";
-                (Tone::Warn, "not known to be ours", then)
-            }
+            Standing::Elsewhere if decree.is_some() => (
+                Tone::Bad,
+                "owned by another seed",
+                "; the prober does not probe it, and takes its controllers to 0",
+            ),
+            Standing::Elsewhere => (
+                Tone::Bad,
+                "owned by another seed",
+                "; the prober neither probes nor writes it",
+            ),
+            _ => (
+                Tone::Warn,
+                "not known to be ours",
+                "; for longer than is tolerated, the prober leaves the shoot alone",
+            ),
         };
         Fact::new(tone, format!("{is_ours}: {}{then}", self.sentence()))
     }
@@ -358,23 +350,16 @@ impl Found {
             expired,
             undecided,
         } = self.tally;
-        let mut leases = vec![format!("{expired} of {candidates} leases expired")];
-        for (count, what) in [
-            (undecided, "undecided"),
-            (self.skewed, "by clocks that differ"),
-        ] {
-            if count > 0 {
-                leases.push(format!("{count} {what}"));
-            }
-        }
-        let mut rule = vec![format!("expired after {}s", self.expired_after_seconds)];
-        if candidates > 1 {
-            rule.push(format!("an outage from {:.0}% on", self.fraction * 100.0));
-        }
-        let (leases, rule, ago) = (leases.join(", "), rule.join(", "), ago(self.seconds_ago));
+        let leases = format!(
+            "{expired} of {candidates} leases expired, {undecided} undecided, {} by clocks that differ (expired after {}s, an outage from {:.0}% on), probed {}",
+            self.skewed,
+            self.expired_after_seconds,
+            self.fraction * 100.0,
+            ago(self.seconds_ago)
+        );
         let mut facts = vec![
             Fact::new(tone, describe_verdict(self.verdict)),
-            Fact::new(Tone::Soft, format!("{leases} ({rule}), probed {ago}")),
+            Fact::new(Tone::Soft, leases),
         ];
         if self.grace_too_short {
             let text = format!("its grace is too short: {}", describe_short(self));

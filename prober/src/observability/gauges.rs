@@ -80,7 +80,7 @@ impl Collector for ShootStatuses {
         }
         let complete = shoots.iter().filter_map(|shoot| Some(shoot.probe.as_ref()?.complete)).min();
         let oldest = complete.map_or(0, |complete| (now - complete).num_seconds().max(0));
-        let paused = shoots.iter().filter(|shoot| shoot.paused == Some(true)).count();
+        let paused = shoots.iter().filter(|shoot| shoot.is_paused).count();
         let short = found().filter(|found| found.grace_too_short).count();
         let mut show = |name, help, sums: &dyn EncodeMetric| sums.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?);
         show("dwd_shoots", "Shoots of the seed by what their Clusters say.", &states)?;

@@ -21,14 +21,11 @@ pub(crate) type Labelled<const N: usize, M = Counter> = Family<[(&'static str, S
 pub struct Metrics {
     pub(super) probes: Labelled<2>,
     pub(super) probe_seconds: Histogram,
-    pub(super) throttles: Counter,
     pub(super) scale_operations: Labelled<4>,
     pub(super) dry_run_writes: Labelled<3>,
     pub(super) decision_to_write: Labelled<1, Histogram>,
     pub(super) default_replicas: Counter,
-    pub(super) not_ready: Counter,
     pub(super) left_behind: Labelled<2>,
-    pub(super) cancelled_scalings: Labelled<1>,
     pub probes_ended_while_held_down: Counter,
     pub(super) protected_without_lead: Labelled<1>,
     pub(super) outages: Labelled<1>,
@@ -50,7 +47,7 @@ fn seconds() -> Histogram {
 }
 
 /// Series that are there from the beginning show their first event as an increase.
-fn begin<M>(family: &Labelled<1, M>, label: &'static str, values: &[&str]) {
+fn begin(family: &Labelled<1>, label: &'static str, values: &[&str]) {
     for value in values {
         drop(family.get_or_create(&[(label, (*value).to_owned())]));
     }
@@ -63,14 +60,11 @@ impl Metrics {
         let metrics = Self {
             probes: add(registry, "dwd_probes", "Probes by the stage they ended in and their result"),
             probe_seconds: add_this(registry, "dwd_probe_duration_seconds", "How long complete probes took", seconds()),
-            throttles: add(registry, "dwd_throttles", "Probes that an API server answered with 429"),
             scale_operations: add(registry, "dwd_scale_operations", "Attempts to scale a resource, by result"),
             dry_run_writes: add(registry, "dwd_dry_run_writes", "Writes that a dry run would have made"),
             decision_to_write: add_this(registry, "dwd_decision_to_write_seconds", "From the turn of a resource in a scaling to the answer to its write, configured delays included", turns),
             default_replicas: add(registry, "dwd_restores_with_default_replicas", "Resources restored to 1 replica because the saved number was unusable"),
-            not_ready: add(registry, "dwd_not_ready_in_time", "Restored resources that were not ready 5 s after their write, so that the next level went on without them"),
             left_behind: add(registry, "dwd_left_behind", "Resources that could not be restored within scaleUp.timeout, so that later levels went on without them"),
-            cancelled_scalings: add(registry, "dwd_cancelled_scalings", "Scalings cancelled because the verdict turned or the shoot was paused"),
             probes_ended_while_held_down: add(registry, "dwd_probes_ended_while_held_down", "Shoots whose probe ended while resources were held down; these stay at 0"),
             protected_without_lead: add(registry, "dwd_protected_without_lead", "Writes by this replica while it did not lead: the leader did not act"),
             outages: add(registry, "dwd_outages", "Outages that have ended and that this replica led or took part in, by how"),
@@ -78,8 +72,6 @@ impl Metrics {
             owner_checks: add(registry, "dwd_owner_checks", "Checks of owner records, by result"),
             panics: add(registry, "dwd_panics", "Tasks of shoots that panicked and were restarted"),
         };
-        begin(&metrics.decision_to_write, "direction", Direction::VARIANTS);
-        begin(&metrics.cancelled_scalings, "direction", Direction::VARIANTS);
         begin(&metrics.protected_without_lead, "direction", Direction::VARIANTS);
         begin(&metrics.outages, "end", OutageEnd::VARIANTS);
         begin(&metrics.owner_checks, "result", &["ours", "elsewhere"]);

@@ -46,30 +46,27 @@ pub struct HeldDown {
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum OutageEnd {
     Restored,
-    /// The nodes recovered before anything was held down.
+    /// The nodes recovered, or the probe ended, before anything was held down.
+    #[default]
     NothingHeldDown,
-    /// The nodes recovered while the shoot was paused.
-    Paused,
     /// The probe or the process ended with resources still held down.
     StillHeldDown,
-    #[default]
-    ProbeEnded,
 }
 
 impl Outage {
-    /// Begins, continues or ends the record of a probed shoot. Returns the one that has ended.
+    /// Begins, continues or ends the record of a probed shoot. Returns the one that has ended. While
+    /// anything is written none does: a watch may be faster than the answer to the last write.
     pub(super) fn follow(
         open: &mut Option<Self>,
         shoot: &ShootView,
+        is_written: bool,
         now: DateTime<Utc>,
     ) -> Option<Self> {
-        let probe = shoot.probe.as_ref()?;
+        shoot.probe.as_ref()?;
         let verdict = shoot.verdict();
-        let is_up = verdict.is_some_and(Verdict::is_up);
         let is_down = verdict == Some(Verdict::ScaleDown);
         let is_held = shoot.dependents.iter().any(|one| one.since.is_some());
-        let is_paused = shoot.paused == Some(true);
-        if open.is_none() && (is_down || is_held && !(is_up && is_paused)) {
+        if open.is_none() && (is_down || is_held) {
             *open = Some(Self {
                 namespace: shoot.namespace.clone(),
                 began: now,
@@ -83,43 +80,35 @@ impl Outage {
         for dependent in &shoot.dependents {
             outage.follow_dependent(dependent, now);
         }
-        let end = match is_up {
-            // A watch may be faster than the answer to the last write.
-            true if !is_held && probe.scaling.is_none() => OutageEnd::Restored,
-            true if is_held && is_paused => OutageEnd::Paused,
-            _ => return None,
-        };
-        open.take().map(|outage| outage.end(end, now))
+        if is_held || is_written || !verdict.is_some_and(Verdict::is_up) {
+            return None;
+        }
+        open.take().map(|outage| outage.end(now))
     }
 
     fn follow_dependent(&mut self, dependent: &ShownDependent, now: DateTime<Utc>) {
-        let ShownDependent {
-            resource, since, ..
-        } = dependent;
         let mut known = self.held_down.iter_mut();
-        let known = known.find(|held| held.resource == *resource);
-        match (known, since) {
+        let known = known.find(|held| held.resource == dependent.resource);
+        match (known, dependent.since) {
             (Some(held), Some(_)) => held.until = None,
             (Some(held), None) => held.until = held.until.or(Some(now)),
             (None, Some(from)) => self.held_down.push(HeldDown {
-                resource: resource.clone(),
-                from: *from,
+                resource: dependent.resource.clone(),
+                from,
                 until: None,
             }),
             (None, None) => {}
         }
     }
 
-    pub(super) fn end(mut self, end: OutageEnd, now: DateTime<Utc>) -> Self {
+    pub(super) fn end(mut self, now: DateTime<Utc>) -> Self {
         let is_held = self.held_down.iter().any(|held| held.until.is_none());
         let last = self.held_down.iter().filter_map(|held| held.until).max();
-        let (end, ended) = match (end, last) {
-            (OutageEnd::ProbeEnded, _) if is_held => (OutageEnd::StillHeldDown, now),
-            (OutageEnd::Restored, Some(last)) => (end, last),
-            (OutageEnd::Restored, None) => (OutageEnd::NothingHeldDown, now),
-            _ => (end, now),
+        (self.end, self.ended) = match last {
+            _ if is_held => (OutageEnd::StillHeldDown, now),
+            Some(last) => (OutageEnd::Restored, last),
+            None => (OutageEnd::NothingHeldDown, now),
         };
-        (self.end, self.ended) = (end, ended);
         self
     }
 

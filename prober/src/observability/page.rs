@@ -10,9 +10,6 @@ use super::outage::Outage;
 use super::status::ProberStatus;
 use super::view::{Found, ShootView};
 
-/// Length of a lease's bar, as a multiple of the later mark; what is older fills it.
-const LENGTH: f64 = 4.0 / 3.0;
-
 impl Status for ProberStatus {
     fn body(&self) -> Markup {
         let troubled = self.shoots.iter();
@@ -57,49 +54,33 @@ fn leases(found: &Found) -> Markup {
         let tone = tone.into_str();
         vec![
             html! { code { (node) } },
-            html! { (age) },
-            age_bar(lease.age_seconds, expired, unknown, tone),
+            // What is older fills it.
+            html! {
+                meter max=(unknown.max(expired) * 1.5) low=(expired) high=(unknown) optimum="0" value=(lease.age_seconds) {}
+                " " (age)
+            },
             html! { span.(tone) { (state) } @if !clock.is_empty() { ", clock " (clock) } },
         ]
     });
-    let marks = format!("Marks at {expired}s and {unknown}s");
     let caption = format!(
         "Oldest leases as of that probe; expired after {expired}s, marked Unknown by kube-controller-manager after {unknown}s"
     );
-    table(&caption, &["Node", "Age", &marks, "State"], rows)
-}
-
-/// The age of a lease, with a mark where it counts as expired and one where kube-controller-manager
-/// marks its node Unknown. Ages in seconds; the class says the colour.
-fn age_bar(age: f64, expired_after: f64, unknown_after: f64, class: &str) -> Markup {
-    let length = expired_after.max(unknown_after) * LENGTH;
-    let percent = |seconds: f64| format!("{:.2}%", 100.0 * (seconds / length).clamp(0.0, 1.0));
-    html! {
-        svg.bar.(class) aria-hidden="true" {
-            rect.track y="25%" width="100%" height="50%" {}
-            rect y="25%" width=(percent(age)) height="50%" {}
-            @for mark in [expired_after, unknown_after].map(percent) { line x1=(mark) x2=(mark) y2="100%" {} }
-        }
-    }
+    table(&caption, &["Node", "Age", "State"], rows)
 }
 
 fn shoots(shoots: &[ShootView]) -> Markup {
     let rows = shoots.iter().map(|shoot| {
         let leases = shoot.found().map(|found| {
             let (tally, ago) = (found.tally, ago(found.seconds_ago));
-            let valid = tally.candidates - tally.expired - tally.undecided;
-            format!("{valid} of {} valid, {ago}", tally.candidates)
+            format!("{} of {} expired, {ago}", tally.expired, tally.candidates)
         });
-        let next = shoot.probe.as_ref();
-        let next = next.map(|probe| ago(-probe.next_probe_in_seconds));
         vec![
             html! { code { (shoot.namespace) } },
             html! { (shoot.state.replace('_', " ")) },
             html! { (leases.unwrap_or_default()) },
-            html! { (next.unwrap_or_default()) },
         ]
     });
-    let columns = ["Namespace", "State", "Leases", "Next probe"];
+    let columns = ["Namespace", "State", "Leases"];
     table("Those that need attention first", &columns, rows)
 }
 

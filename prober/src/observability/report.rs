@@ -8,9 +8,8 @@ use common::events::Events;
 use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::moment::Moment;
 use prober_core::plan::Direction;
-use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
-use prober_core::shoot::{Environment, Report, Waits};
+use prober_core::shoot::{Environment, Report};
 use prober_core::verdict::Verdict;
 
 use super::facts::{describe_short, waits_for};
@@ -29,7 +28,9 @@ pub(crate) struct Reporter {
 /// Forgets what the task has published.
 impl Drop for Reporter {
     fn drop(&mut self) {
-        self.view.lock().forget_probe();
+        let mut view = self.view.lock();
+        view.dependents.clear();
+        (view.decree, view.probe, view.is_paused) = (None, None, false);
     }
 }
 
@@ -42,24 +43,21 @@ impl Reporter {
         first_probe: Moment,
         decree: Option<Verdict>,
     ) -> Self {
-        let (shared, outage) = (statuses.view(namespace), None);
-        let mut view = shared.lock();
-        view.decree = decree;
-        view.probe = decree.is_none().then(|| ProbeStatus {
+        let (view, outage) = (statuses.view(namespace), None);
+        let probe = ProbeStatus {
             due: first_probe,
             complete: first_probe,
             ..ProbeStatus::default()
-        });
-        view.dependents = config.dependents.iter().map(ShownDependent::new).collect();
-        drop(view);
-        Self {
-            view: shared,
-            outage,
-        }
+        };
+        let mut shown = view.lock();
+        shown.decree = decree;
+        shown.probe = decree.is_none().then_some(probe);
+        shown.dependents = config.dependents.iter().map(ShownDependent::new).collect();
+        drop(shown);
+        Self { view, outage }
     }
 
     pub(crate) fn report(&mut self, context: &ShootContext, report: Report) {
-        let metrics = &context.shared.metrics;
         match report {
             Report::Found => self.probe_complete(context),
             // The probe was complete but for them.
@@ -71,43 +69,51 @@ impl Reporter {
                 dependent,
                 direction,
                 change,
-                took,
                 since_due,
                 without_lead,
             } => {
                 self.outage.iter_mut().for_each(|outage| outage.writes += 1);
-                metrics
-                    .decision_to_write
-                    .get_or_create(&[("direction", direction.into_str().to_owned())])
-                    .observe(since_due.as_seconds_f64());
-                context.written(dependent, direction, &change, took);
-                if without_lead {
-                    context.written_without_lead(dependent, direction);
-                }
+                context.written(dependent, direction, &change, since_due, without_lead);
             }
             Report::NotScaled(at, direction, refusal) => {
-                let mut view = self.view.lock();
-                view.dependents[at.0].not_scaled = Some(refusal.to_string());
-                context.not_scaled(at, direction, &refusal);
+                self.view.lock().dependents[at.0].not_scaled = Some(refusal.to_string());
+                let (resource, category) = (context.resource(at), refusal.into_str());
+                let direction = direction.into_str();
+                context.count_write(resource, direction, category);
+                tracing::error!(%resource, direction, category, error = %refusal, "resource cannot be scaled");
+                let text = format!("Cannot be scaled {direction}: {refusal}");
+                context.event(Events::warning, at, "ScalingFailed", &text);
             }
-            Report::Waits(at, direction, waits) => context.waits(at, direction, waits),
+            Report::Waits(at, direction, waits) => tracing::info!(
+                resource = %context.resource(at),
+                direction = direction.into_str(),
+                waits_for = waits_for(waits.reason),
+                until = waits.until.map(|until| context.wall(until).to_rfc3339()),
+                "resource is not written yet"
+            ),
             Report::NotReady(at) => {
-                metrics.not_ready.inc();
                 tracing::warn!(resource = %context.resource(at), "resource is not ready yet, going on");
             }
             Report::LeftBehind(at) => {
                 let resource = context.resource(at);
-                let ResourceRef { kind, name, .. } = resource;
-                count(&metrics.left_behind, [("kind", kind), ("name", name)]);
+                let labels = [("kind", &*resource.kind), ("name", &resource.name)];
+                count(&context.shared.metrics.left_behind, labels);
                 tracing::warn!(%resource, "resource could not be restored within its timeout, going on without it");
             }
             Report::KeepsChanging(at) => {
                 tracing::warn!(resource = %context.resource(at), "somebody else keeps writing the resource");
-                let text = "Somebody else keeps writing it while it is being scaled";
+                let text = "Somebody else keeps writing it";
                 context.event(Events::warning, at, "KeepsChanging", text);
             }
             Report::WouldWrite(at, direction, before, after) => {
-                context.would_write(at, direction, before, after);
+                let (resource, direction) = (context.resource(at), direction.into_str());
+                let labels = [
+                    ("direction", direction),
+                    ("kind", &resource.kind),
+                    ("name", &resource.name),
+                ];
+                count(&context.shared.metrics.dry_run_writes, labels);
+                tracing::info!(%resource, direction, replicas_before = before, replicas = after, "dry run: resource would be written");
             }
         }
     }
@@ -134,7 +140,13 @@ impl Reporter {
         let found = Found::new(finding, context.shoot.counted_leases());
         let before = probe.found.as_ref();
         if found.grace_too_short && before.is_none_or(|before| !before.grace_too_short) {
-            context.grace_too_short(&found);
+            tracing::warn!(
+                grace_s = found.unknown_after_seconds,
+                expired_after_s = found.expired_after_seconds,
+                "grace is too short for the renewals of the nodes' leases, protection may come too late"
+            );
+            let events = &context.shared.events;
+            events.warning(&context.namespace, "GraceTooShort", &describe_short(&found));
         }
         if before.is_none_or(|before| before.verdict != found.verdict) {
             tracing::info!(
@@ -152,21 +164,21 @@ impl Reporter {
 
     pub(crate) fn probe_failed(&self, context: &ShootContext, error: &ProbeError) {
         let (stage, category) = (error.stage.into_str(), error.cause.category());
-        let metrics = &context.shared.metrics;
-        count(&metrics.probes, [("stage", stage), ("result", category)]);
-        if matches!(error.cause, Cause::Throttled { .. }) {
-            metrics.throttles.inc();
-        }
+        let labels = [("stage", stage), ("result", category)];
+        count(&context.shared.metrics.probes, labels);
         let mut view = self.view.lock();
         let Some(probe) = &mut view.probe else { return };
-        let before = probe.failure.take();
-        if before.as_ref().is_none_or(|it| it.category != category) {
+        let (failed_probes, since, is_known) = match probe.failure.take() {
+            Some(before) => (
+                before.failed_probes + 1,
+                before.since,
+                before.category == category,
+            ),
+            None => (1, context.now(), false),
+        };
+        if !is_known {
             tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
         }
-        let (failed_probes, since) = match before {
-            Some(before) => (before.failed_probes + 1, before.since),
-            None => (1, context.now()),
-        };
         probe.failure = Some(Failure {
             stage: stage.into(),
             category: category.into(),
@@ -180,46 +192,37 @@ impl Reporter {
     pub(crate) fn updated(&mut self, context: &ShootContext, env: &Environment) {
         let mut view = self.view.lock();
         context.publish(&mut view, env);
-        let ended = Outage::follow(&mut self.outage, &view, context.now());
+        let is_written = context.shoot.scaling().is_some();
+        let ended = Outage::follow(&mut self.outage, &view, is_written, context.now());
         drop(view);
         if let Some(outage) = ended {
             context.outage_ended(outage);
         }
     }
 
-    /// Shows the writes that would be refused in an outage, and reports what has changed. Without a
-    /// word none is shown while this replica rehearses nothing.
+    /// Shows the writes that would be refused in an outage, if this replica rehearses them, and reports
+    /// those that were not, or with other words.
     pub(crate) fn rehearsed(
         &self,
         context: &ShootContext,
         refused: Option<BTreeMap<DependentId, String>>,
     ) {
-        let is_rehearsed = refused.is_some();
         let mut refused = refused.unwrap_or_default();
         for (at, shown) in self.view.lock().dependents.iter_mut().enumerate() {
-            let (id, resource) = (DependentId(at), &shown.resource);
-            let now = refused.remove(&id);
-            match (&shown.refused, &now) {
-                (before, Some(words)) if before.as_ref() != Some(words) => {
-                    tracing::warn!(%resource, words, "protection would be refused in an outage");
-                    if before.is_none() {
-                        let text = format!("In an outage it would be refused: {words}");
-                        context.event(Events::warning, id, "ProtectionWouldBeRefused", &text);
-                    }
-                }
-                (Some(_), None) if is_rehearsed => {
-                    tracing::info!(%resource, "protection is not known to be refused any more");
-                }
-                _ => {}
+            let at = DependentId(at);
+            let before = std::mem::replace(&mut shown.refused, refused.remove(&at));
+            if let Some(words) = shown.refused.as_ref().filter(|_| shown.refused != before) {
+                tracing::warn!(resource = %shown.resource, words, "protection would be refused in an outage");
+                let text = format!("In an outage it would be refused: {words}");
+                context.event(Events::warning, at, "ProtectionWouldBeRefused", &text);
             }
-            shown.refused = now;
         }
     }
 
     /// Called once nobody probes the shoot any more.
     pub(crate) fn ended(&mut self, context: &ShootContext) {
         if let Some(outage) = self.outage.take() {
-            context.outage_ended(outage.end(OutageEnd::ProbeEnded, context.now()));
+            context.outage_ended(outage.end(context.now()));
         }
     }
 }
@@ -229,21 +232,15 @@ impl ShootContext {
     fn publish(&self, view: &mut ShootView, env: &Environment) {
         let (shoot, now) = (&self.shoot, self.now());
         // A pause that was known stays in effect while it is not.
-        view.paused = env.paused.or(view.paused);
+        view.is_paused = env.paused.unwrap_or(view.is_paused);
         if let Some(probe) = &mut view.probe {
             probe.due = shoot.next_probe();
-            let before = std::mem::replace(&mut probe.scaling, shoot.scaling());
-            if let Some(direction) = before.filter(|_| before != probe.scaling) {
-                self.scaling_ended(direction, view.paused == Some(true));
-            }
         }
         let only_held_down = env.options.restore_only_held_down.value;
-        let dependents = zip(&self.config.dependents, shoot.dependents());
-        for (shown, (config, known)) in zip(&mut view.dependents, dependents) {
+        for (shown, known) in zip(&mut view.dependents, shoot.dependents()) {
             if !known.fails() {
                 shown.not_scaled = None;
             }
-            shown.show(config, known.state());
             let is_held = known.stays_held_down(only_held_down);
             shown.since = is_held.then(|| shown.since.unwrap_or(now));
             shown.waits = known.waits().map(|waits| ShownWait {
@@ -255,49 +252,21 @@ impl ShootContext {
         }
     }
 
-    /// Reports a scaling that ended before all was done.
-    fn scaling_ended(&self, direction: Direction, paused: bool) {
-        let verdict = self.shoot.verdict();
-        let is_up = direction == Direction::Up;
-        if paused || verdict.is_some_and(|verdict| verdict.is_up() != is_up) {
-            let (direction, verdict) = (direction.into_str(), verdict.map(<&str>::from));
-            let counter = &self.shared.metrics.cancelled_scalings;
-            count(counter, [("direction", direction)]);
-            tracing::info!(direction, verdict, paused, "scaling cancelled");
-        }
-    }
-
-    fn grace_too_short(&self, found: &Found) {
-        tracing::warn!(
-            grace_s = found.unknown_after_seconds,
-            expired_after_s = found.expired_after_seconds,
-            "grace is too short for the renewals of the nodes' leases, protection may come too late"
-        );
-        let events = &self.shared.events;
-        events.warning(&self.namespace, "GraceTooShort", &describe_short(found));
-    }
-
-    fn waits(&self, at: DependentId, direction: Direction, waits: Waits) {
-        tracing::info!(
-            resource = %self.resource(at),
-            direction = direction.into_str(),
-            waits_for = waits_for(waits.reason),
-            until = waits.until.map(|until| self.wall(until).to_rfc3339()),
-            "resource is not written yet"
-        );
-    }
-
     fn written(
         &self,
         at: DependentId,
         direction: Direction,
         change: &PlannedWrite,
-        took: Option<TimeDelta>,
+        since_due: TimeDelta,
+        without_lead: bool,
     ) {
         let (resource, direction) = (self.resource(at), direction.into_str());
         let PlannedWrite { base, write } = change;
         let (before, after) = (base.replicas, change.replicas());
         self.count_write(resource, direction, "written");
+        let turns = &self.shared.metrics.decision_to_write;
+        let turns = turns.get_or_create(&[("direction", direction.to_owned())]);
+        turns.observe(since_due.as_seconds_f64());
         if write.used_default_replicas {
             self.shared.metrics.default_replicas.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
@@ -307,18 +276,23 @@ impl ShootContext {
             direction,
             replicas_before = before,
             replicas = after,
-            took_s = took.map(TimeDelta::as_seconds_f64),
             "resource written"
         );
+        let publish = match write.replicas {
+            Some(0) => Events::warning,
+            _ => Events::normal,
+        };
         let (reason, text) = match write.replicas {
-            Some(0) => {
-                let why = match self.decree {
-                    Some(_) => "the shoot belongs to another seed",
-                    None => "the nodes have lost the way to their API server",
-                };
-                let text = format!("Scaled from {before} to 0: {why}");
-                return self.event(Events::warning, at, "ScaledDown", &text);
-            }
+            Some(0) if self.decree.is_some() => (
+                "ScaledDown",
+                format!("Scaled from {before} to 0: the shoot belongs to another seed"),
+            ),
+            Some(0) => (
+                "ScaledDown",
+                format!(
+                    "Scaled from {before} to 0: the nodes have lost the way to their API server"
+                ),
+            ),
             Some(_) => (
                 "ScaledUp",
                 format!("Scaled from {before} to {after}: the nodes reach their API server"),
@@ -332,41 +306,18 @@ impl ShootContext {
                 format!("Annotations removed, replicas stay at {before}"),
             ),
         };
-        self.event(Events::normal, at, reason, &text);
-    }
-
-    /// Reports that the leader did not act.
-    fn written_without_lead(&self, at: DependentId, direction: Direction) {
-        let leader = self.shared.election.status().leader;
-        let leader = leader.unwrap_or_else(|| "nobody".to_owned());
-        let done = match direction {
-            Direction::Down => "taken to 0",
-            Direction::Up => "brought back",
-        };
-        let (resource, direction) = (self.resource(at), direction.into_str());
-        let counter = &self.shared.metrics.protected_without_lead;
-        count(counter, [("direction", direction)]);
-        tracing::warn!(%resource, direction, leader, "the leader did not act, this replica did in its place");
-        let text =
-            format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
-        self.event(Events::warning, at, "LeaderDidNotAct", &text);
-    }
-
-    fn not_scaled(&self, at: DependentId, direction: Direction, refusal: &Refusal) {
-        let (resource, category) = (self.resource(at), refusal.into_str());
-        let direction = direction.into_str();
-        self.count_write(resource, direction, category);
-        tracing::error!(%resource, direction, category, error = %refusal, "resource cannot be scaled");
-        let text = format!("Cannot be scaled {direction}: {refusal}");
-        self.event(Events::warning, at, "ScalingFailed", &text);
-    }
-
-    fn would_write(&self, at: DependentId, direction: Direction, before: i32, after: i32) {
-        let (resource, direction) = (self.resource(at), direction.into_str());
-        let ResourceRef { kind, name, .. } = resource;
-        let labels = [("direction", direction), ("kind", kind), ("name", name)];
-        count(&self.shared.metrics.dry_run_writes, labels);
-        tracing::info!(%resource, direction, replicas_before = before, replicas = after, "dry run: resource would be written");
+        self.event(publish, at, reason, &text);
+        if without_lead {
+            let leader = self.shared.election.status().leader;
+            let leader = leader.unwrap_or_else(|| "nobody".to_owned());
+            let counter = &self.shared.metrics.protected_without_lead;
+            count(counter, [("direction", direction)]);
+            tracing::warn!(%resource, direction, leader, "the leader did not act, this replica did in its place");
+            let text = format!(
+                "The leader ({leader}) did not act: scaled {direction} by a replica that does not lead"
+            );
+            self.event(Events::warning, at, "LeaderDidNotAct", &text);
+        }
     }
 
     /// Reports an outage in the log, and in an Event and metrics if this replica leads or has taken
@@ -380,8 +331,8 @@ impl ShootContext {
             count(&shared.metrics.outages, [("end", end)]);
             shared.metrics.outage_seconds.observe(seconds);
             let publish = match outage.end {
-                OutageEnd::Restored | OutageEnd::NothingHeldDown => Events::normal,
-                _ => Events::warning,
+                OutageEnd::StillHeldDown => Events::warning,
+                _ => Events::normal,
             };
             let text = outage.sentence();
             publish(&shared.events, &self.namespace, "OutageEnded", &text);

@@ -47,7 +47,11 @@ impl ShootStatuses {
         };
         let mut view = shoots.entry(namespace.to_owned()).or_default().lock();
         namespace.clone_into(&mut view.namespace);
-        view.set_cluster(cluster);
+        (view.state, view.unreadable) = match (&cluster.lifecycle, &cluster.shoot) {
+            (Some(lifecycle), _) => (lifecycle.as_str().into(), None),
+            (None, Some(Err(error))) => ("unreadable".into(), Some(error.clone())),
+            (None, _) => ("no_shoot".into(), None),
+        };
     }
 
     /// Returns the view of a shoot; one that nobody sees if its Cluster is gone.
@@ -68,10 +72,9 @@ impl ShootStatuses {
     /// Returns the shoot whose probe is most overdue, if any is by more than `limit`.
     pub(crate) fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
         let (now, shoots) = (self.clock.now(), self.shoots.lock());
-        let due = shoots.iter().filter_map(|(namespace, view)| {
-            let due = view.lock().probe.as_ref()?.due;
-            Some((due, namespace))
-        });
+        let due = shoots
+            .iter()
+            .filter_map(|(namespace, view)| Some((view.lock().probe.as_ref()?.due, namespace)));
         let (due, namespace) = due.min()?;
         let late = now - due;
         (late > limit).then(|| (namespace.clone(), late))

@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use prober_core::config::Config;
+use prober_core::options::Source;
 use prober_core::span;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,7 +61,7 @@ impl ProberStatus {
             unknown: seed.unknown().map(Into::into),
             shoots,
             outages: statuses.outages.lock().clone(),
-            settings: settings.filter(ShownOption::is_overruled).collect(),
+            settings: settings.filter(|one| one.from == Source::Garden).collect(),
             config: config::to_json(config),
             config_refused,
         }
@@ -68,23 +69,23 @@ impl ProberStatus {
 }
 
 impl Seed {
-    /// Adds what the seed shows of a shoot, and no task of the shoot.
+    /// Adds what the seed shows of a shoot.
     fn show(&self, shoot: &mut ShootView, config: &Config) {
         let machines = self.machines(&shoot.namespace);
         shoot.machines = machines.map(|nodes| nodes.values().filter(|node| node.is_some()).count());
         let options = self.options(config, Some(&shoot.namespace));
         shoot.settings = options.iter().flat_map(ShownOption::all).collect();
-        shoot.paused = options.map(|options| options.pause.value).or(shoot.paused);
-        if shoot.probe.is_some() || shoot.decree.is_some() {
-            return;
+        let configured = &config.dependents;
+        if shoot.dependents.is_empty() {
+            shoot.dependents = configured.iter().map(ShownDependent::new).collect();
         }
-        let dependents = config.dependents.iter().map(|dependent| {
-            let mut shown = ShownDependent::new(dependent);
-            let state = self.state(&dependent.resource, &shoot.namespace);
-            shown.show(dependent, &state);
-            shown
-        });
-        shoot.dependents = dependents.collect();
+        for shown in &mut shoot.dependents {
+            let mut configured = configured.iter();
+            // While the config changes its task may still have others.
+            if let Some(dependent) = configured.find(|one| one.resource == shown.resource) {
+                shown.show(dependent, &self.state(&shown.resource, &shoot.namespace));
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! The one model of a shoot: its task publishes it, and gauges, page, JSON and commands read it. A
-//! shoot without a task shows its Cluster, and the seed's objects as they are when it is read.
+//! The one model of a shoot: its task publishes it, and gauges, page, JSON and commands read it. The
+//! page and the JSON have the seed's objects besides, as they are when it is read; a shoot without a
+//! task shows these and its Cluster alone.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -12,13 +13,11 @@ use prober_core::judgement::{CountedLease, Finding};
 use prober_core::lease::LeaseState;
 use prober_core::moment::Moment;
 use prober_core::options::{ResolvedOptions, Source, Sourced};
-use prober_core::plan::Direction;
 use prober_core::replicas::{DependentState, Unscalable};
 use prober_core::verdict::{Tally, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::owner::OwnerStatus;
-use crate::seed::ClusterState;
 
 /// Most leases that are shown of a shoot: more would be read by nobody, and thousands of shoots may
 /// be down at once.
@@ -38,9 +37,6 @@ pub struct ShootView {
     /// Number of its nodes that usable Machines back; `None` while the Machines are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<usize>,
-    /// True if its operators want nothing written; `None` before the namespaces were read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused: Option<bool>,
     /// Settings in effect, with their sources; empty before the namespaces were read.
     pub settings: Vec<ShownOption>,
     /// Standing by its owner record; `None` while nobody checks it.
@@ -54,6 +50,9 @@ pub struct ShootView {
     /// `None` while it is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
+    /// True if its operators want nothing written, as its task knows it.
+    #[serde(skip)]
+    pub(super) is_paused: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,11 +131,6 @@ pub struct ShownWait {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
-    /// Direction in which this replica still has something to do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scaling: Option<Direction>,
-    /// Time until the next probe is due; negative if that is past.
-    pub next_probe_in_seconds: i64,
     /// True if the probe that is due should have ended.
     pub overdue: bool,
     /// Last complete probe.
@@ -205,24 +199,9 @@ pub struct Failure {
 }
 
 impl ShootView {
-    pub(super) fn set_cluster(&mut self, cluster: &ClusterState) {
-        (self.state, self.unreadable) = match (&cluster.lifecycle, &cluster.shoot) {
-            (Some(lifecycle), _) => (lifecycle.as_str().into(), None),
-            (None, Some(Err(error))) => ("unreadable".into(), Some(error.clone())),
-            (None, _) => ("no_shoot".into(), None),
-        };
-    }
-
-    /// Forgets what its task has published.
-    pub(super) fn forget_probe(&mut self) {
-        self.dependents.clear();
-        (self.decree, self.probe, self.paused) = (None, None, None);
-    }
-
     /// Brings up to date what depends on the time alone.
     pub(super) fn stamp(&mut self, probe_timeout: TimeDelta, now: Moment) {
         if let Some(probe) = &mut self.probe {
-            probe.next_probe_in_seconds = (probe.due - now).num_seconds();
             probe.overdue = now - probe.due > probe_timeout + SLACK;
             if let Some(found) = &mut probe.found {
                 found.seconds_ago = (now - found.judged_at).num_seconds();
@@ -264,24 +243,22 @@ impl ShootView {
 impl ShownOption {
     /// All settings.
     pub(super) fn all(options: &ResolvedOptions) -> [Self; 4] {
-        let shown = |setting: &'static str, value: String, from| Self {
-            setting: setting.into(),
-            value,
-            from,
-        };
-        let flag = |setting, flag: Sourced<bool>| shown(setting, flag.value.to_string(), flag.from);
         let Sourced { value, from } = options.scale_up_stabilization;
+        let value = GoDuration(value);
         [
-            flag("pause", options.pause),
-            flag("restoreOnlyHeldDown", options.restore_only_held_down),
-            shown("scaleUpStabilization", GoDuration(value).to_string(), from),
-            flag("standbyProtects", options.standby_protects),
+            Self::new("pause", options.pause),
+            Self::new("restoreOnlyHeldDown", options.restore_only_held_down),
+            Self::new("scaleUpStabilization", Sourced { value, from }),
+            Self::new("standbyProtects", options.standby_protects),
         ]
     }
 
-    /// True if an annotation sets it.
-    pub(super) fn is_overruled(&self) -> bool {
-        matches!(self.from, Source::Garden | Source::Namespace)
+    fn new(setting: &'static str, option: Sourced<impl ToString>) -> Self {
+        Self {
+            setting: setting.into(),
+            value: option.value.to_string(),
+            from: option.from,
+        }
     }
 }
 
@@ -298,38 +275,33 @@ impl ShownDependent {
         self.condition == Condition::HeldDown && self.replicas <= Some(0)
     }
 
-    /// Applies how it is now.
+    /// Adds how the seed shows it now.
     pub(super) fn show(&mut self, dependent: &Dependent, state: &DependentState) {
-        self.condition = Condition::of(dependent, state);
-        let observed = match state {
-            DependentState::Present(observed) => Some(observed),
-            _ => None,
-        };
-        self.replicas = observed.map(|observed| observed.replicas);
-        self.ready = observed.map(|observed| observed.ready);
-        self.remembered = observed.and_then(|observed| observed.marks.replicas.clone());
-        if let DependentState::Unscalable(why) = state {
-            self.not_scaled.get_or_insert_with(|| why.to_string());
-        }
-    }
-}
-
-impl Condition {
-    fn of(dependent: &Dependent, state: &DependentState) -> Self {
-        match state {
-            DependentState::Unknown => Self::Unknown,
+        self.condition = match state {
+            DependentState::Unknown => Condition::Unknown,
             DependentState::Absent | DependentState::Unscalable(Unscalable::NoSuchKind)
                 if dependent.optional =>
             {
-                Self::Absent
+                Condition::Absent
             }
-            DependentState::Unscalable(_) => Self::Unscalable,
-            DependentState::Absent => Self::Missing,
-            DependentState::Present(observed) if observed.marks.ignored => Self::Ignored,
-            DependentState::Present(observed) if observed.marks.held_down => Self::HeldDown,
-            DependentState::Present(observed) if observed.replicas == 0 => Self::AtZero,
-            DependentState::Present(_) => Self::Running,
-        }
+            DependentState::Absent => Condition::Missing,
+            DependentState::Unscalable(why) => {
+                self.not_scaled.get_or_insert_with(|| why.to_string());
+                Condition::Unscalable
+            }
+            DependentState::Present(observed) => {
+                let marks = &observed.marks;
+                self.replicas = Some(observed.replicas);
+                self.ready = Some(observed.ready);
+                self.remembered.clone_from(&marks.replicas);
+                match observed.replicas {
+                    _ if marks.ignored => Condition::Ignored,
+                    _ if marks.held_down => Condition::HeldDown,
+                    0 => Condition::AtZero,
+                    _ => Condition::Running,
+                }
+            }
+        };
     }
 }
 

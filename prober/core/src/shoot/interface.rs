@@ -153,8 +153,6 @@ pub enum Report {
         dependent: DependentId,
         direction: Direction,
         change: PlannedWrite,
-        /// Duration of the write; `None` if its answer was lost.
-        took: Option<TimeDelta>,
         since_due: TimeDelta,
         /// True if this replica does not lead: the leader did not act.
         without_lead: bool,

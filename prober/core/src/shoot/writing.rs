@@ -126,7 +126,6 @@ impl Shoot {
             change,
             direction,
             due,
-            at: out.now,
             is_under_way: true,
         });
     }
@@ -180,7 +179,7 @@ impl Shoot {
         match result {
             Ok(after) => {
                 known.view.read(DependentState::Present(after), out.now);
-                self.made(id, sent, Some(out.now), out);
+                self.made(id, sent, out);
             }
             // It went away in the meantime; what follows under its name is another resource.
             Err(Refusal::NotFound) => known.view.is_gone(Some(sent.change.base), out.now),
@@ -205,13 +204,7 @@ impl Shoot {
     }
 
     /// A write was made, whether or not it was answered.
-    pub(super) fn made(
-        &mut self,
-        id: DependentId,
-        sent: Sent,
-        answered: Option<Moment>,
-        out: &mut Output,
-    ) {
+    pub(super) fn made(&mut self, id: DependentId, sent: Sent, out: &mut Output) {
         let known = &mut self.dependents[id.0];
         known.failures = 0;
         // The verdict may have turned meanwhile.
@@ -230,7 +223,6 @@ impl Shoot {
         out.report(Report::Written {
             dependent: id,
             direction: sent.direction,
-            took: answered.map(|answered| answered - sent.at),
             since_due: out.now - sent.due,
             without_lead: !self.terms.goes_first,
             change: sent.change,

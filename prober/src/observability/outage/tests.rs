@@ -1,14 +1,13 @@
 //! Stories of a shoot with two controllers, in words: what its probes find and what the seed shows.
 //! Times count from midnight.
 
-use prober_core::plan::Direction;
-
 use super::*;
 use crate::observability::view::{Found, ProbeStatus};
 use crate::tests::{nothing_found, wall};
 
 struct RecordedShoot {
     view: ShootView,
+    is_written: bool,
     open: Option<Outage>,
     ended: Vec<Outage>,
 }
@@ -25,7 +24,12 @@ impl RecordedShoot {
             ..ShootView::default()
         };
         let (open, ended) = (None, Vec::new());
-        Self { view, open, ended }
+        Self {
+            view,
+            is_written: false,
+            open,
+            ended,
+        }
     }
 
     fn happens(&mut self, second: f64, event: &str) {
@@ -48,14 +52,12 @@ impl RecordedShoot {
             ["undecided"] => probe.found = found(Verdict::HoldUndecided),
             ["up"] => probe.found = found(Verdict::ScaleUp),
             ["fails"] => probe.found = None,
-            ["scaling"] => probe.scaling = Some(Direction::Up),
-            ["scaled"] => probe.scaling = None,
-            ["paused"] => self.view.paused = Some(true),
-            ["unpaused"] => self.view.paused = Some(false),
+            ["writing"] => self.is_written = true,
+            ["written"] => self.is_written = false,
             ["writes"] => self.open.iter_mut().for_each(|outage| outage.writes += 1),
             ["ends"] => {
                 let open = self.open.take();
-                let ended = open.map(|open| open.end(OutageEnd::ProbeEnded, wall(second)));
+                let ended = open.map(|open| open.end(wall(second)));
                 return self.ended.extend(ended);
             }
             [name, replicas] => {
@@ -65,13 +67,13 @@ impl RecordedShoot {
             }
             _ => panic!("{event}"),
         }
-        let ended = Outage::follow(&mut self.open, &self.view, wall(second));
+        let ended = Outage::follow(&mut self.open, &self.view, self.is_written, wall(second));
         self.ended.extend(ended);
     }
 }
 
 /// Each story, and the records of what has ended.
-const STORIES: [(&str, &[&str]); 13] = [
+const STORIES: [(&str, &[&str]); 11] = [
     (
         "0 up; 5 down; 6 mcm 0; 6 writes; 7 kcm 0; 7 writes; 71 up; 73 writes; 73 kcm 1; 75 writes; 75 mcm 1",
         &[
@@ -105,7 +107,7 @@ const STORIES: [(&str, &[&str]); 13] = [
     ),
     // A watch is faster than the answer to the last write.
     (
-        "0 down; 1 kcm 0; 30 up; 30 scaling; 31 kcm 1; 35 scaled",
+        "0 down; 1 kcm 0; 30 up; 30 writing; 31 kcm 1; 35 written",
         &[
             "0: 2 of 3 leases expired, kcm held down for 30s; restored after 31s, 0 writes by this process",
         ],
@@ -121,18 +123,6 @@ const STORIES: [(&str, &[&str]); 13] = [
         "0 down; 30 up",
         &["0: 2 of 3 leases expired; nothing held down after 30s, 0 writes by this process"],
     ),
-    // A pause ends the record when the nodes are back, and its end begins another.
-    (
-        "0 down; 1 kcm 0; 60 paused; 70 up; 100 up",
-        &["0: 2 of 3 leases expired, kcm held down; paused after 1m 10s, 0 writes by this process"],
-    ),
-    (
-        "0 paused; 0 kcm 0; 70 up; 130 unpaused; 131 kcm 1",
-        &[
-            "0: no outage seen by this process, kcm held down; paused after 1m 10s, 0 writes by this process",
-            "130: no outage seen by this process, kcm held down for 2m 11s; restored after 1s, 0 writes by this process",
-        ],
-    ),
     (
         "0 down; 1 kcm 0; 70 ends",
         &[
@@ -141,7 +131,7 @@ const STORIES: [(&str, &[&str]); 13] = [
     ),
     (
         "0 down; 70 ends",
-        &["0: 2 of 3 leases expired; probe ended after 1m 10s, 0 writes by this process"],
+        &["0: 2 of 3 leases expired; nothing held down after 1m 10s, 0 writes by this process"],
     ),
     ("0 up; 70 ends", &[]),
 ];

@@ -1,8 +1,6 @@
-use std::io::{BufRead, BufReader, pipe};
 use std::sync::Arc;
 
 use common::events::Events;
-use common::logging::{LevelFilter, layer};
 use common::metrics::Registry;
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -11,7 +9,6 @@ use prober_core::replicas::{DependentState, Marks, Observed, Write};
 use prober_core::shoot::{Action, Input, Shoot, Start};
 use serde_json::Value;
 use tower::{BoxError, service_fn};
-use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
 use crate::gardener::SeedRef;
@@ -88,7 +85,6 @@ fn written(replicas: Option<i32>, held_down: bool) -> Report {
         dependent: D,
         direction: Direction::Up,
         change: PlannedWrite { base, write },
-        took: None,
         since_due: TimeDelta::zero(),
         without_lead: false,
     }
@@ -126,32 +122,24 @@ async fn each_report_has_its_counter_and_its_event() {
     };
     let context = context(shared);
     let mut reporter = reporter(&context);
-    for (report, event, series) in [
-        (
-            written(Some(1), false),
-            "Normal ScaledUp",
-            "dwd_restores_with_default_replicas_total 1",
-        ),
-        (written(None, false), "Normal ProtectionRemoved", ""),
-        (written(None, true), "Normal ProtectionMarked", ""),
-        (written(Some(0), true), "Warning ScaledDown", ""),
-        (Report::KeepsChanging(D), "Warning KeepsChanging", ""),
-        (Report::NotReady(D), "", "dwd_not_ready_in_time_total 1"),
+    for (report, event) in [
+        (written(Some(1), false), "Normal ScaledUp"),
+        (written(None, false), "Normal ProtectionRemoved"),
+        (written(None, true), "Normal ProtectionMarked"),
+        (written(Some(0), true), "Warning ScaledDown"),
+        (Report::KeepsChanging(D), "Warning KeepsChanging"),
     ] {
         reporter.report(&context, report);
         // It is written before the clock goes on.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        assert_eq!(
-            sent.lock().drain(..).collect::<String>().replace('"', ""),
-            event
-        );
-        let text = encoded(&registry);
-        assert!(text.contains(series), "{series}: {text}");
+        let sent: String = sent.lock().drain(..).collect();
+        assert_eq!(sent.replace('"', ""), event);
     }
-    let stage = ProbeStep::Leases;
-    let cause = Cause::Throttled { retry_after: None };
-    reporter.probe_failed(&context, &ProbeError { stage, cause });
-    assert!(encoded(&registry).contains("dwd_throttles_total 1"));
+    let metrics = encoded(&registry);
+    assert!(
+        metrics.contains("dwd_restores_with_default_replicas_total 1"),
+        "{metrics}"
+    );
 }
 
 /// A shoot's metrics after an input, and whether its outage is recorded.
@@ -208,29 +196,4 @@ async fn marker_alone_is_not_held_down() {
         assert_eq!(metrics.contains("dwd_held_down{"), held);
         assert_eq!(recorded, held);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn end_of_rehearsals_mends_nothing() {
-    let (logged, writer) = pipe().unwrap();
-    let log = tracing_subscriber::registry().with(layer(LevelFilter::INFO, Arc::new(writer)));
-    let log = tracing::subscriber::set_default(log);
-    let context = context(shared(CONFIG));
-    let reporter = reporter(&context);
-    let refused = || Some(BTreeMap::from([(D, "no".to_owned())]));
-    for rehearsed in [refused(), None, refused(), Some(BTreeMap::new())] {
-        reporter.rehearsed(&context, rehearsed);
-    }
-    drop(log);
-    let lines = BufReader::new(logged).lines().map_while(Result::ok);
-    let said = lines.map(|line| {
-        let line: Value = serde_json::from_str(&line).unwrap();
-        line["message"].as_str().unwrap().to_owned()
-    });
-    let expected = [
-        "protection would be refused in an outage",
-        "protection would be refused in an outage",
-        "protection is not known to be refused any more",
-    ];
-    assert_eq!(said.collect::<Vec<_>>(), expected);
 }
