@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use testbed::eventually_within;
 use testbed::page::metrics;
 use testbed::usage::status;
@@ -18,10 +18,8 @@ use crate::world::SoakWorld;
 
 /// Within this time all must be idle: the way back, and a hand-over before it.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it must last until it counts, so that flows, probes and deletions that were under way
-/// are over.
+/// Flows, probes and deletions that were under way are over after this time.
 const QUIET: Duration = Duration::from_secs(4);
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// After connections were cut, all that are needed are there again within this time (D-27: watches
 /// wait up to 2 s).
@@ -32,21 +30,15 @@ const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Waits until everything is idle, or finds that it is not.
 pub async fn become_idle(world: &SoakWorld) {
-    let begin = Instant::now();
-    let mut quiet_since = begin;
-    loop {
-        let now = Instant::now();
-        if let Some((place, why, story)) = world.oracle.why_not_idle(now) {
-            quiet_since = now;
-            if now - begin > LIMIT + world.oracle.snapshot(now).leeway {
-                let (kind, text) = (ViolationKind::NotAtRest, format!("after {LIMIT:?}: {why}"));
-                return world.oracle.violations.found(kind, place, &text, &story);
-            }
-        } else if now - quiet_since >= QUIET {
-            return;
-        }
-        sleep(POLL_INTERVAL).await;
+    let idle = async || {
+        let why_not = world.oracle.why_not_idle(Instant::now());
+        why_not.map_or(Ok(()), |why_not| Err(anyhow!(why_not)))
+    };
+    if let Err(error) = eventually_within("all is idle", LIMIT, idle).await {
+        let (kind, text) = (ViolationKind::NotRestored, format!("{error:#}"));
+        world.oracle.violations.found(kind, "seed", &text);
     }
+    sleep(QUIET).await;
 }
 
 /// Measures what all processes use, and searches their logs and the servers' for what must not be
@@ -55,10 +47,9 @@ pub async fn measure(life: &Life, usage: &mut MeasuredUsage) {
     let (world, oracle) = (&life.world, &life.world.oracle);
     // After a burst of writes its connections are kept for a minute and a half: what is not needed
     // goes with this.
-    oracle.disturbances().seed.begin();
+    oracle.disturbances().seed = Some(Instant::now() + RECOVERY);
     world.seed.cut_connections();
     sleep(RECOVERY).await;
-    oracle.disturbances().seed.end(Instant::now());
     for replica in &life.agents.0 {
         replica.search_log();
         // One that ends meanwhile is judged where its end is noticed; the next one is measured
@@ -72,11 +63,11 @@ pub async fn measure(life: &Life, usage: &mut MeasuredUsage) {
             }
             Err(error) => {
                 let (kind, text) = (ViolationKind::ProcessFailures, format!("{error:#}"));
-                oracle.violations.found(kind, replica.name, &text, &[]);
+                oracle.violations.found(kind, replica.name, &text);
             }
         }
     }
-    oracle.forbidden(&world.seed);
+    oracle.judge_requests(&world.seed);
 }
 
 /// The least that a process uses of each thing, in some measurements. A leak stays, however long

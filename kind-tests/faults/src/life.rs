@@ -128,7 +128,7 @@ impl Life {
     /// Ends.
     pub async fn stop(mut self) -> Result<Arc<SoakWorld>> {
         let oracle = &self.world.oracle;
-        oracle.forbidden(&self.world.seed);
+        oracle.judge_requests(&self.world.seed);
         for replica in &self.agents.0 {
             replica.terminate().await;
         }
@@ -138,7 +138,7 @@ impl Life {
         let panics = Some(tail(&self.log, 1, "panicked")).filter(|line| !line.is_empty());
         for text in leaks.into_iter().chain(panics) {
             let kind = ViolationKind::ProcessFailures;
-            oracle.violations.found(kind, "log", &text, &[]);
+            oracle.violations.found(kind, "log", &text);
         }
         if let Some(ended) = self.background.try_join_next() {
             ended??;

@@ -31,7 +31,7 @@ pub async fn run(options: &SoakOptions) -> Result<()> {
     println!("used at first and at last: {usage:?}");
     for (name, text) in leaks(&usage) {
         let violations = &life.world.oracle.violations;
-        violations.found(ViolationKind::Leaks, name, &text, &[]);
+        violations.found(ViolationKind::Leaks, name, &text);
     }
     let agents = life.agents.clone();
     let world = life.end().await?;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use api_server::{FaultId, MemoryApi, Record};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -27,6 +27,7 @@ use self::checks::{answered, soon};
 use crate::agents::replica::AgentReplica;
 use crate::agents::running::CutOff;
 use crate::life::{Life, on_paused_clock};
+use crate::pace::HAND_OVER;
 use crate::shoot::{DEPENDENTS, LEASES, SoakShoot, long};
 use crate::story::injected_fault::{number, seconds};
 
@@ -137,12 +138,13 @@ impl Script {
     async fn step(&mut self, step: &'static str) -> Result<()> {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         let words: Vec<_> = rest.split(' ').collect();
-        if let Some(shoot) = self.life.world.shoots.first()
-            && shoot.act(step)?
-        {
-            return Ok(());
-        }
         match verb {
+            // Faults: of which requests to whom, and which.
+            "seed" => self.fault = self.life.world.fail(rest)?.map(|id| (true, id)).or(self.fault),
+            "shoot" => self.fault = self.shoot().fail(rest)?.map(|id| (false, id)).or(self.fault),
+            "over" => { self.life.world.shoots.iter().for_each(|shoot| shoot.end_faults()); self.life.world.end_faults(HAND_OVER); }
+            "met" => { let (is_seed, id) = self.fault.context("a fault")?; timeout(PATIENCE, self.api(is_seed).faults().met(id, number(rest)?)).await?; }
+            "hits" => { let (is_seed, id) = self.fault.context("a fault")?; let hits = self.api(is_seed).faults().hits(id); ensure!(hits == number::<u64>(rest)?, "{hits}"); }
             // Agents.
             "prober" | "standby" | "weeder" => self.start(verb)?,
             "stop" => stop(self.replica(rest)).await?,
@@ -162,7 +164,6 @@ impl Script {
             "unasked" => ensure!(self.requests()[0] == 0 && self.life.world.owner.borrow().1 == 0, "it was asked"),
             "wrote-nothing" => ensure!(self.seed().requests().count(Record::is_write) == 0, "no Lease, no Event"),
             // The shoot.
-            "away" => self.be_away(seconds(words[0])?).await,
             "pause-garden" => self.shoot().pause("garden", rest)?,
             "owner" => self.life.world.owner.send_modify(|(says, _)| *says = ["here", "there"].into_iter().find(|name| *name == rest)),
             "owned" => self.check_owner(rest)?,
@@ -176,11 +177,6 @@ impl Script {
             "rehearsed" => soon(step, async || { ensure!(self.rehearsed() == names(rest), "{:?}", self.rehearsed()); Ok(()) }).await?,
             "writes" => soon(step, async || { ensure!(self.written().len() >= number(rest)?, "{:?}", self.written()); Ok(()) }).await?,
             "writers" => { let by = |record: &Record| scales(record) && record.user != self.replica(rest).name; ensure!(self.seed().requests().count(by) == 0 && !self.written().is_empty(), "or somebody else"); }
-            // Faults: of which requests to whom, and which.
-            "seed" | "shoot" => self.fail(verb == "seed", rest)?,
-            "met" => { let (is_seed, id) = self.fault.context("a fault")?; timeout(PATIENCE, self.api(is_seed).faults().met(id, number(rest)?)).await?; }
-            "hits" => { let (is_seed, id) = self.fault.context("a fault")?; let hits = self.api(is_seed).faults().hits(id); ensure!(hits == number::<u64>(rest)?, "{hits}"); }
-            "over" => self.end_faults(),
             "answers" => { let answers = self.seed().requests().count(|record| record.status == words[0].parse().ok()); ensure!(answers == number::<usize>(words[1])?, "{answers}"); }
             // Pods, by namespace and name, and the Services that they need.
             "meanwhile-pod" => self.meanwhile_pod(words[0], words[1] == "replaced")?,
@@ -205,7 +201,7 @@ impl Script {
             "patches" => self.patch(&words).await?,
             "deletes" => self.delete(&words).await?,
             "found" => self.found.push(rest.to_owned()),
-            _ => bail!("nobody knows what that is"),
+            _ => { let shoot = self.life.world.shoots.first(); ensure!(shoot.context("a shoot")?.act(step)?, "nobody knows what that is"); }
         }
         Ok(())
     }

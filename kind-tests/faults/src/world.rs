@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use api_server::{MemoryApi, Options, Resource};
+use api_server::{FaultId, MemoryApi, Options, Resource};
 use http::Uri;
 use http::uri::Authority;
 use rand::RngExt;
@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use crate::oracle::Oracle;
 use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, STORE, STORES, SoakShoot};
 use crate::story::actor::rng;
+use crate::story::injected_fault;
 
 /// How long pods take to start or end.
 const PODS: Duration = Duration::from_millis(300);
@@ -41,9 +42,6 @@ pub struct SoakWorld {
     pub owner: watch::Sender<(Option<&'static str>, usize)>,
     /// What nobody may show.
     pub credentials: Credentials,
-    /// Whether the agents' configs can be read: no process is started while one cannot, since it
-    /// would end at once, and rightly.
-    pub configs_good: watch::Sender<bool>,
 }
 
 impl SoakWorld {
@@ -60,7 +58,7 @@ impl SoakWorld {
             };
             MemoryApi::start(&authority, options)
         };
-        let seed = server(4096, 2000).await?;
+        let seed = server(4096, 100_000).await?;
         let mut shoots = Vec::new();
         for number in 0..count {
             let namespace = format!("shoot--soak--{number:03}");
@@ -86,8 +84,19 @@ impl SoakWorld {
             shoots,
             owner: watch::Sender::default(),
             credentials: Credentials::of(&["soak-probe-token"]),
-            configs_good: watch::Sender::new(true),
         })
+    }
+
+    /// The seed's API server has this fault from now on. Of some requests its id.
+    pub fn fail(&self, fault: &str) -> Result<Option<FaultId>> {
+        self.oracle.disturbances().seed = None;
+        injected_fault::begin(&self.seed, fault)
+    }
+
+    /// It answers as before, and all is as before after this time.
+    pub fn end_faults(&self, recovery: Duration) {
+        injected_fault::end(&self.seed);
+        self.oracle.disturbances().seed = Some(Instant::now() + recovery);
     }
 
     /// Whether the seed has this address.

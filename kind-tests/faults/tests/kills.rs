@@ -64,11 +64,11 @@ async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
     };
     let story = async {
         let shoot = &life.world.shoots[0];
-        shoot.cut_all(true);
+        shoot.change_nodes("", |node| node.cut = true);
         sleep(OUTAGE).await;
         shoot.turn(0, false);
         shoot.crash(0, true);
-        shoot.cut_all(false);
+        shoot.change_nodes("", |node| node.cut = false);
         sleep(OUTAGE / 4).await;
         shoot.turn(0, true);
         sleep(OUTAGE).await;

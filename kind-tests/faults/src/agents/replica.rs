@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use testbed::agent::{AgentKind, AgentStart};
 use testbed::log::tail;
-use testbed::{eventually_within, gardener, page};
+use testbed::{eventually_within, gardener};
 use tokio::time::{Instant, sleep};
 
 use super::running::{AgentTask, CutOff, RunningReplica};
@@ -23,8 +23,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const END: Duration = Duration::from_secs(8);
 /// Between the end of a process and the start of the next one.
 const RESTART: Duration = Duration::from_secs(1);
-/// For so long a disturbance can be why a leader steps down.
-const EXCUSE: Duration = Duration::from_secs(20);
 
 /// So many of the last lines of a log are evidence.
 const LINES: usize = 30;
@@ -50,8 +48,6 @@ pub(super) struct AgentProcess {
     serial: usize,
     /// What we have sent that ends it.
     sent: Option<Signal>,
-    /// When something last happened that may make a leader step down.
-    disturbed: Option<Instant>,
 }
 
 impl AgentReplica {
@@ -121,19 +117,13 @@ impl AgentReplica {
         *self.state.lock() = AgentProcess {
             process,
             serial,
-            disturbed: Some(Instant::now()),
-            ..AgentProcess::default()
+            sent: None,
         };
         self.set_at_work(true);
         if start.kind == AgentKind::Weeder {
             self.world.oracle.disturbances().weeder_started = Instant::now();
         }
         Ok(())
-    }
-
-    /// Something happens to the seed or to this process after which a leader may step down.
-    pub fn disturb(&self) {
-        self.state.lock().disturbed = Some(Instant::now());
     }
 
     /// Waits for the end of the process, and judges it.
@@ -146,8 +136,8 @@ impl AgentReplica {
             }
             sleep(POLL_INTERVAL).await;
         };
-        self.set_at_work(false);
         self.judge_end(code);
+        self.set_at_work(false);
         self.state.lock().process = None;
         Ok(())
     }
@@ -157,31 +147,21 @@ impl AgentReplica {
         loop {
             self.ended().await?;
             sleep(RESTART).await;
-            let mut configs_good = self.world.configs_good.subscribe();
-            // The sender is a field of the world.
-            configs_good.wait_for(|good| *good).await.ok();
             self.start()?;
         }
     }
 
     fn judge_end(&self, code: Option<i32>) {
         let oracle = &self.world.oracle;
-        let AgentProcess {
-            sent, disturbed, ..
-        } = *self.state.lock();
-        let excused = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
+        let sent = self.state.lock().sent;
+        let steps_down = || !tail(&self.log(), 1, "leadership lost").is_empty();
+        let excused = oracle.disturbances().excuse(self.name, Instant::now());
         match (sent, code) {
             (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => {}
-            // Asked to end at the moment at which it lost the lead.
-            (Some(Signal::SIGTERM), Some(1)) if excused => {}
-            (None, Some(1)) if excused && !tail(&self.log(), 1, "leadership lost").is_empty() => {
+            // It may be asked to end at the moment at which it loses the lead.
+            (None | Some(Signal::SIGTERM), Some(1)) if excused && steps_down() => {
                 oracle.violations.count("leaders that stepped down");
             }
-            // It was started at the moment at which its config was made unreadable, and rightly
-            // refuses to begin.
-            (None, Some(1))
-                if !*self.world.configs_good.borrow()
-                    && page::address(&self.log(), "/metrics").is_err() => {}
             (sent, code) => self.failed(&format!("ended with {code:?} after {sent:?}")),
         }
         self.search_log();
@@ -189,10 +169,9 @@ impl AgentReplica {
 
     /// The process did what none may do; the last lines of its log are the evidence.
     fn failed(&self, why: &str) {
-        let log = tail(&self.log(), LINES, "");
-        let lines: Vec<String> = log.lines().map(str::to_owned).collect();
-        let violations = &self.world.oracle.violations;
-        violations.found(ViolationKind::ProcessFailures, self.name, why, &lines);
+        let text = format!("{why}:\n{}", tail(&self.log(), LINES, ""));
+        let kind = ViolationKind::ProcessFailures;
+        self.world.oracle.violations.found(kind, self.name, &text);
     }
 
     /// Searches the log of the process for a panic.
@@ -237,10 +216,8 @@ impl AgentReplica {
     pub fn cut(&self, from: CutOff, is_cut: bool) {
         self.set_at_work(!is_cut);
         self.world.oracle.disturbances().suspended = Some(Instant::now());
-        let mut state = self.state.lock();
-        state.disturbed = Some(Instant::now());
         // One that has just ended, or is about to be started again, cannot be cut off.
-        if let Some(process) = &state.process {
+        if let Some(process) = &self.state.lock().process {
             process.cut(from, is_cut).ok();
         }
     }
@@ -252,7 +229,6 @@ impl AgentReplica {
             self.set_at_work(false);
         }
         let mut state = self.state.lock();
-        state.disturbed = Some(Instant::now());
         state.sent = Some(signal).filter(|_| ends).or(state.sent);
         // One that has just ended, or is about to be started again, cannot be disturbed.
         if let Some(process) = &state.process {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -20,7 +20,6 @@ use prober::shoot_client::resources::Resources;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::wall;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -42,13 +41,11 @@ pub enum CutOff {
     Shoots,
 }
 
-/// The way of an agent to API servers, which may be cut. Waiters are woken in their order, unlike by
-/// tokio's watch channel, so that a seed repeats its life.
-#[derive(Default)]
-struct Way {
-    is_cut: AtomicBool,
-    opened: Notify,
-}
+/// Whether the ways of an agent to the seed, and to the shoots, are cut.
+type Ways = [Arc<AtomicBool>; 2];
+
+/// How often a way that is cut is tried again.
+const RETRY: Duration = Duration::from_millis(100);
 
 pub enum RunningReplica {
     Process(Box<RunningAgent>),
@@ -62,9 +59,6 @@ pub struct AgentTask {
     ways: Ways,
     log: PathBuf,
 }
-
-/// To the seed, and to the shoots.
-type Ways = [Arc<Way>; 2];
 
 impl RunningReplica {
     /// Its exit code, which one that was killed does not have; none while it runs.
@@ -140,10 +134,10 @@ impl AgentTask {
     fn cut(&self, from: CutOff, is_cut: bool) {
         let [seed, shoots] = &self.ways;
         if from != CutOff::Shoots {
-            seed.cut(is_cut);
+            seed.store(is_cut, Relaxed);
         }
         if from != CutOff::Seed {
-            shoots.cut(is_cut);
+            shoots.store(is_cut, Relaxed);
         }
     }
 
@@ -158,10 +152,7 @@ impl AgentTask {
                 Some(1)
             }
             Err(error) if error.is_cancelled() => None,
-            Err(error) => {
-                std::fs::write(&self.log, format!("panicked: {error}\n"))?;
-                Some(2)
-            }
+            Err(_) => Some(2),
         }))
     }
 }
@@ -169,28 +160,6 @@ impl AgentTask {
 impl Drop for AgentTask {
     fn drop(&mut self) {
         self.work.abort();
-    }
-}
-
-impl Way {
-    fn cut(&self, is_cut: bool) {
-        self.is_cut.store(is_cut, Ordering::Relaxed);
-        self.opened.notify_waiters();
-    }
-
-    fn is_cut(&self) -> bool {
-        self.is_cut.load(Ordering::Relaxed)
-    }
-
-    /// Waits for as long as it is cut.
-    async fn open(&self) {
-        loop {
-            let opened = self.opened.notified();
-            if !self.is_cut() {
-                return;
-            }
-            opened.await;
-        }
     }
 }
 
@@ -209,7 +178,9 @@ fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
         let latency = Duration::from_millis(drawn.u64(1..=LATENCY));
         async move {
             sleep(latency).await;
-            way.open().await;
+            while way.load(Relaxed) {
+                sleep(RETRY).await;
+            }
             let far = world.dial(&address)?;
             let (near, client) = duplex(PIECE);
             tokio::spawn(carry(near, far, latency, way));
@@ -220,7 +191,7 @@ fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
 
 /// Carries bytes both ways until one has ended. What is sent while the way is cut ends it, so that
 /// nothing arrives late; a quiet connection lives on.
-async fn carry(near: DuplexStream, far: DuplexStream, latency: Duration, way: Arc<Way>) {
+async fn carry(near: DuplexStream, far: DuplexStream, latency: Duration, way: Arc<AtomicBool>) {
     let ((from_near, to_near), (from_far, to_far)) = (split(near), split(far));
     tokio::select! {
         biased;
@@ -233,12 +204,12 @@ async fn carry_one_way(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     latency: Duration,
-    way: &Way,
+    way: &AtomicBool,
 ) {
     let mut piece = vec![0; PIECE];
     while let Ok(length @ 1..) = from.read(&mut piece).await {
         sleep(latency).await;
-        if way.is_cut() || to.write_all(&piece[..length]).await.is_err() {
+        if way.load(Relaxed) || to.write_all(&piece[..length]).await.is_err() {
             return;
         }
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::judge::{Episode, LastingCondition, Sample};
+use self::judge::{LastingCondition, Sample};
 use self::pods::ControlPlanePods;
-use super::disturbances::Disturbance;
+use super::disturbances::ClearFrom;
 use super::truth::{BLUR, LeaseTruth};
 use crate::pace::{BEAT, GRACE, PROBE_AGE, WELL};
 use crate::writes::ScaledDependent;
@@ -57,11 +57,11 @@ pub struct ShootRecord {
     pub dependents: BTreeMap<String, ScaledDependent>,
     /// The replicas that its owner wants of them.
     pub wanted: BTreeMap<String, i64>,
-    /// The token that it is probed by.
-    pub token: String,
+    /// The tokens that it may be probed by, the one in its Secret last.
+    pub tokens: Vec<String>,
     pub pods: ControlPlanePods,
     /// What keeps the shoot's API server from answering the watchdog.
-    pub api: Disturbance,
+    pub api: ClearFrom,
     /// Since when its Cluster says that it must not be probed, or operators have paused it.
     pub left_alone_since: Option<Instant>,
     /// Since when somebody can have been watching it without a break.
@@ -72,12 +72,11 @@ pub struct ShootRecord {
     unsettled_until: Instant,
     samples: VecDeque<Sample>,
     events: VecDeque<(Instant, String)>,
-    /// When somebody else last brought a dependent up: it goes down again with the next probe,
-    /// which nothing hastens.
-    raised_at: Option<Instant>,
+    /// When somebody else last changed a dependent: one that is up goes down again with the next
+    /// probe, which nothing hastens.
+    touched_at: Instant,
     exposed: LastingCondition,
     stuck: LastingCondition,
-    episode: Option<Episode>,
 }
 
 impl ShootRecord {
@@ -88,19 +87,18 @@ impl ShootRecord {
             nodes: BTreeMap::new(),
             dependents: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            token: String::new(),
+            tokens: Vec::new(),
             pods: ControlPlanePods::new(from),
-            api: Disturbance::clear_from(from),
+            api: Some(from),
             left_alone_since: None,
             watched_from: from,
             away: None,
             unsettled_until: from,
             samples: VecDeque::new(),
             events: VecDeque::new(),
-            raised_at: None,
+            touched_at: from,
             exposed: LastingCondition::default(),
             stuck: LastingCondition::default(),
-            episode: None,
         }
     }
 
@@ -114,9 +112,7 @@ impl ShootRecord {
         let was = self.dependents.get(name).cloned().unwrap_or_default();
         if was != is {
             self.note(now, format!("others write {name}: {was} -> {is}"));
-            if is.replicas > was.replicas {
-                self.raised_at = Some(now);
-            }
+            self.touched_at = now;
         }
         self.dependents.insert(name.to_owned(), is);
     }
@@ -127,16 +123,13 @@ impl ShootRecord {
         self.unsettled_until = now + PROBE_AGE;
     }
 
-    /// The API server goes away, for its nodes too.
-    pub fn leave(&mut self, now: Instant) {
-        self.note(now, "the API server is away, for its nodes too");
-        self.away = Some((now, None));
-    }
-
-    /// It is back, and so are the nodes that have their way to it as soon as each tries again.
-    pub fn come_back(&mut self, now: Instant) {
-        self.note(now, "the API server is back");
-        self.away = self.away.map(|(from, _)| (from, Some(now)));
+    /// The API server goes away, for its nodes too, or is back, and so are the nodes that have their
+    /// way to it as soon as each tries again.
+    pub fn leave(&mut self, now: Instant, is_away: bool) {
+        self.away = match self.away {
+            Some((from, _)) if !is_away => Some((from, Some(now))),
+            _ => Some((now, None)),
+        };
     }
 
     /// Whether the nodes cannot reach it.

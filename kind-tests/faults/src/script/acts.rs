@@ -1,10 +1,9 @@
 //! What happens in a story.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use api_server::{Fault, MemoryApi, Network, Record, Rule, When};
+use api_server::{Fault, MemoryApi, Record, Rule, When};
 use chrono::TimeDelta;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{Method, Request};
@@ -13,15 +12,11 @@ use testbed::agent::AgentStart;
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice};
 use testbed::gardener::{PROTECTED, REPLICAS};
 use testbed::renewers::stamp;
-use tokio::time::Instant;
 
 use super::Script;
 use super::checks::scales;
-use crate::oracle::disturbances::Disturbance;
-use crate::pace::{HAND_OVER, STOP_DEADLINE};
 use crate::shoot::long;
-use crate::story::be_away;
-use crate::story::injected_fault::{InjectedFault, number};
+use crate::story::injected_fault::number;
 
 impl Script {
     pub(super) fn start(&self, name: &str) -> Result<()> {
@@ -61,13 +56,6 @@ impl Script {
             user.rules.get_or_insert_default().extend(also.map(rule));
             self.seed().access().grant(&replica.token(), user);
         }
-    }
-
-    /// The API server is away, for its nodes too.
-    pub(super) async fn be_away(&self, time: Duration) {
-        self.disturb(false);
-        be_away(self.shoot(), InjectedFault::Network(Network::Refused), time).await;
-        self.shoot().record().api.end(Instant::now());
     }
 
     /// The prober checks each second whether the shoot is `here`, as long as this says; no longer for
@@ -126,38 +114,6 @@ impl Script {
         match is_seed {
             true => self.seed(),
             false => &self.shoot().api,
-        }
-    }
-
-    /// From now on the oracle knows that an API server does not answer as it should.
-    pub(super) fn disturb(&self, is_seed: bool) {
-        match is_seed {
-            true => self.life.world.oracle.disturbances().seed.begin(),
-            false => self.shoot().record().api.begin(),
-        }
-    }
-
-    /// An API server has this fault from now on.
-    pub(super) fn fail(&mut self, is_seed: bool, fault: &str) -> Result<()> {
-        self.disturb(is_seed);
-        let begun = InjectedFault::named(fault)?.begin(self.api(is_seed));
-        self.fault = begun.map(|id| (is_seed, id)).or(self.fault);
-        Ok(())
-    }
-
-    /// Everybody answers as before.
-    pub(super) fn end_faults(&self) {
-        let now = Instant::now();
-        let shoots = self.life.world.shoots.iter().map(|shoot| &*shoot.api);
-        for api in shoots.chain([self.seed()]) {
-            api.faults().clear();
-            api.set_network(Network::Up);
-        }
-        // All that was on is over, and nothing else is due.
-        let seed = Disturbance::clear_from(now + HAND_OVER);
-        self.life.world.oracle.disturbances().seed = seed;
-        for shoot in &self.life.world.shoots {
-            shoot.record().api = Disturbance::clear_from(now + STOP_DEADLINE);
         }
     }
 

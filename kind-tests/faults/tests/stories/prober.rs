@@ -219,7 +219,9 @@ fn many_shoots_fail_at_once() -> Result<()> {
         );
         let spread = last.flatten().context("a probe")? - first.flatten().context("a probe")?;
         ensure!((2..4).contains(&spread.as_secs()), "{spread:?}");
-        world.shoots.iter().for_each(|shoot| shoot.cut_all(true));
+        for shoot in &world.shoots {
+            shoot.change_nodes("", |node| node.cut = true);
+        }
         let writes = DEPENDENTS.len() * SHOOTS;
         script.tell("writes 160; 1 s; writes 160").await?;
         let all = world.seed.requests().all().into_iter().filter(scales);

@@ -11,7 +11,7 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
     tell(1, &[
         ("a healthy shoot is scaled down", "prober; 20 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
         ("one whose API server was away, for its nodes too, and is just back",
-         "prober; 20 s; away 9 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
+         "prober; 20 s; shoot refused; api away; 9 s; api back; over; patches prober kcm 0 2 held; found WrongScaleDowns"),
         ("one whose nodes have long been back", "prober; 20 s; cut; 4 s; heal; 8 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
         ("an outage is too young", "prober; 20 s; cut; 1 s; patches prober kcm 0 2 held; found WrongScaleDowns"),
         ("a shoot is restored in an outage", "prober; 20 s; cut; all held; 8 s; patches prober kcm 2; found WrongRestores"),
@@ -23,7 +23,7 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
         ("without the lead is restored soon after an outage",
          "prober; 10 s; standby; 20 s; cut; all held; 8 s; hang prober; heal; 3 s; patches standby kcm 2; found LeaderlessWrites"),
         ("an outage is missed", "prober; 20 s; hang prober; cut; 40 s; found MissedOutages"),
-        ("an outage is answered late", "prober; 30 s; cut; 3 s; hang prober; 5.5 s; go prober; all held; heal; 10 s; found LateAnswers"),
+        ("an outage is answered late", "prober; 30 s; cut; 3 s; hang prober; 5.5 s; go prober; all held; heal; 10 s; found MissedOutages"),
         ("a shoot is not restored", "prober; 20 s; cut; all held; hang prober; heal; 60 s; found NotRestored"),
         ("a pod is deleted that must stay", "weeder; 20 s; deletes weeder bare; found WrongDeletions"),
         ("one is deleted without the lead", "weeder; 20 s; hang weeder; 12 s; deletes weeder bare; found LeaderlessWrites; found WrongDeletions"),

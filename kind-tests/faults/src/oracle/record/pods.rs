@@ -9,7 +9,7 @@ use testbed::crash_loop::ROLE;
 use tokio::time::Instant;
 
 use super::judge::Violation;
-use crate::oracle::disturbances::DisturbanceSnapshot;
+use crate::oracle::disturbances::Disturbances;
 use crate::oracle::violations::ViolationKind;
 use crate::pace::{HAND_OVER, WINDOW};
 
@@ -91,7 +91,7 @@ impl ControlPlanePods {
     pub fn may_be_deleted(
         &self,
         name: &str,
-        disturbances: DisturbanceSnapshot,
+        disturbances: &Disturbances,
         now: Instant,
     ) -> Result<(), String> {
         let pod = self.pods.get(name).ok_or("nobody knows it")?;
@@ -115,17 +115,16 @@ impl ControlPlanePods {
     }
 
     /// The pods that should have been deleted.
-    pub fn tick(&mut self, disturbances: DisturbanceSnapshot, now: Instant) -> Vec<Violation> {
+    pub fn tick(&mut self, disturbances: &Disturbances, now: Instant) -> Vec<Violation> {
         let mut findings = Vec::new();
+        let weeding = disturbances.led_since("weeder", now);
         for (name, pod) in &mut self.pods {
             let Some((service, crashing)) = pod.needs.zip(pod.crashing_since) else {
                 continue;
             };
             let (ready, since) = self.services[service];
             // The weeder must have known that the Service was down.
-            let watched = disturbances
-                .weeding_since
-                .is_some_and(|clear| clear + WAY <= since);
+            let watched = weeding.is_some_and(|clear| clear + WAY <= since);
             let waited = now.saturating_duration_since(since.max(crashing));
             if ready
                 && watched
