@@ -49,32 +49,32 @@ impl Agents {
         let election: Vec<_> = election
             .map(|(name, time)| format!("--leader-elect-{name}={}s", time.as_secs()))
             .collect();
-        // Nobody asks tasks for pages but where a flag that comes later says where.
-        let unserved = match binary {
-            Some(_) => &[][..],
-            None => &["--metrics-bind-addr=0", "--health-bind-addr=0"],
-        };
+        let window = format!("watchDuration: {}s", WINDOW.as_secs());
         let replica = |(name, kind)| {
-            let args = match kind {
-                AgentKind::Prober => &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
-                AgentKind::Weeder => &["--zap-log-level=INFO"],
+            let (config, args) = match kind {
+                AgentKind::Prober => (
+                    PROBER.to_owned(),
+                    &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
+                ),
+                AgentKind::Weeder => (
+                    kind.config().replace("watchDuration: 5m0s", &window),
+                    &["--zap-log-level=INFO"][..],
+                ),
             };
-            let kubeconfig = world.seed.kubeconfig(&token(name));
-            let start = AgentStart::new(kind, &folder, name, &kubeconfig, "")?;
+            let token = token(name);
+            let kubeconfig = world.seed.kubeconfig(&token);
+            let start = AgentStart::new(kind, &folder, name, &kubeconfig, &config)?;
             let replica = AgentReplica {
                 name,
                 start: AgentStart {
                     binary: binary.map(Path::to_owned),
-                    ..start
-                        .with(args.iter().copied())
-                        .with(&election)
-                        .with(unserved.iter().copied())
+                    ..start.with(args.iter().copied()).with(&election)
                 },
                 world: world.clone(),
                 state: Mutex::default(),
             };
-            world.seed.access().grant(&replica.token(), replica.user());
-            world.credentials.register(&replica.token());
+            world.seed.access().grant(&token, replica.user());
+            world.credentials.register(&token);
             Ok(Arc::new(replica))
         };
         let all = [
@@ -82,25 +82,7 @@ impl Agents {
             ("prober-b", AgentKind::Prober),
             ("weeder", AgentKind::Weeder),
         ];
-        let new = Self(all.into_iter().map(replica).collect::<Result<_>>()?);
-        new.configure_as_usual()?;
-        Ok(new)
-    }
-
-    /// Writes their config files as they are at first.
-    pub fn configure_as_usual(&self) -> Result<()> {
-        let window = format!("watchDuration: {}s", WINDOW.as_secs());
-        let weeder = AgentKind::Weeder
-            .config()
-            .replace("watchDuration: 5m0s", &window);
-        for AgentStart { kind, config, .. } in self.0.iter().map(|replica| &replica.start) {
-            let text = match kind {
-                AgentKind::Prober => PROBER,
-                AgentKind::Weeder => &weeder,
-            };
-            std::fs::write(config, text)?;
-        }
-        Ok(())
+        Ok(Self(all.into_iter().map(replica).collect::<Result<_>>()?))
     }
 
     /// Puts `new` in place of `old` in each config file that has it.

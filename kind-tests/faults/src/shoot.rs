@@ -210,28 +210,19 @@ struct RecordedRenewals {
 
 impl LeaseWriter for RecordedRenewals {
     async fn renew(&self, name: &str) -> bool {
-        let before = {
+        {
             let mut record = self.record.lock();
             if record.is_away() {
                 return false;
             }
-            let Some(node) = record.nodes.get_mut(name) else {
-                return true;
-            };
-            if node.cut {
-                return true;
-            }
             // Noted before, since the watchdog may see it and act on it before we go on.
-            std::mem::replace(&mut node.renewed, Instant::now())
-        };
-        // A node that leaves at this moment is not renewed.
+            match record.nodes.get_mut(name) {
+                Some(node) if !node.cut => node.renewed = Instant::now(),
+                _ => return true,
+            }
+        }
         let renewal = json!({"spec": {"renewTime": stamp(TimeDelta::zero())}});
         let written = self.store.patch(LEASES, "kube-node-lease", name, &renewal);
-        if written.is_err()
-            && let Some(node) = self.record.lock().nodes.get_mut(name)
-        {
-            node.renewed = before;
-        }
         written.is_ok()
     }
 }

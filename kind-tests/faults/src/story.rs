@@ -7,7 +7,6 @@
 pub mod actor;
 pub mod injected_fault;
 pub mod seed;
-pub mod services;
 
 use std::sync::Arc;
 
@@ -63,6 +62,20 @@ const ACTS: [(u32, &str, &str); 24] = [
     (2, "grace", "grace 12; wait 5 20; grace 8"),
 ];
 
+/// The same for a Service and the pods that need it. What is left of these would come back by itself
+/// when its back-off is over. The last one crashes for a reason of its own, long after a recovery.
+const SERVICE_ACTS: [(&str, &str); 4] = [
+    ("Services that went down", DOWN),
+    ("Services that went down", DOWN),
+    ("Services that went down", DOWN),
+    (
+        "pods that crashed",
+        "wait 18 18; pods # crash; wait 1 8; pods # run",
+    ),
+];
+const DOWN: &str =
+    "service # down; wait 0.5 3; pods # crash; wait 0.5 6; service # up; wait 5 11; pods # run";
+
 /// Memories that somebody writes by hand.
 const MEMORIES: [&str; 9] = ["foo", "0", "-1", "", "1.5", "+2", "3", "2147483648", " 2"];
 
@@ -103,6 +116,19 @@ impl ShootStory {
                 1.0..=8.0
             };
             self.actor.wait(calm).await;
+        }
+    }
+
+    /// What happens to the Services that its pods need, until the round is over.
+    pub async fn services(mut self) {
+        loop {
+            self.actor.wait(2.0..=30.0).await;
+            if self.actor.is_over() {
+                return;
+            }
+            let (name, steps) = self.actor.pick(SERVICE_ACTS);
+            let service = self.actor.pick(["0", "1"]);
+            self.act(name, &steps.replace('#', service)).await;
         }
     }
 
@@ -165,7 +191,8 @@ impl ShootStory {
         }
     }
 
-    async fn tell(&mut self, steps: &str) -> Result<()> {
+    /// Does these steps.
+    pub async fn tell(&mut self, steps: &str) -> Result<()> {
         for step in steps.split("; ") {
             let uncertain = step.strip_prefix("perhaps ");
             if uncertain.is_some() && self.actor.chance(0.3) {

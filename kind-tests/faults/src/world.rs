@@ -14,19 +14,15 @@ use http::Uri;
 use http::uri::Authority;
 use rand::RngExt;
 use testbed::gardener;
-use testbed::kubelets::Kubelets;
 use testbed::secrets::Credentials;
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::oracle::Oracle;
-use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, STORE, STORES, SoakShoot};
+use crate::shoot::{CA, KCM, MCM, STORE, SoakShoot};
 use crate::story::actor::rng;
 use crate::story::injected_fault;
-
-/// How long pods take to start or end.
-const PODS: Duration = Duration::from_millis(300);
 
 fn resources() -> Vec<Resource> {
     let stores = Resource::custom("example.org/v1", "stores", "Store");
@@ -110,11 +106,6 @@ impl SoakWorld {
         let mut servers = shoots.chain([&self.seed]);
         let server = servers.find(|api| is_at(api, address));
         server.ok_or(ErrorKind::ConnectionRefused)?.dial()
-    }
-
-    /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later.
-    pub fn kubelets(&self) -> Kubelets {
-        Kubelets::start(self.seed.store(), &[DEPLOYMENTS, STORES], PODS)
     }
 }
 

@@ -48,17 +48,6 @@ impl ScaledDependent {
     }
 }
 
-impl std::fmt::Display for ScaledDependent {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}", self.replicas)?;
-        if let Some(memory) = &self.memory {
-            write!(out, " memory {memory:?}")?;
-        }
-        out.write_str(if self.marker { " held" } else { "" })?;
-        out.write_str(if self.ignored { " ignored" } else { "" })
-    }
-}
-
 /// What the watchdog's write does.
 ///
 /// # Errors
@@ -92,7 +81,7 @@ pub fn write_kind(before: &Value, after: &Value) -> Result<WriteKind, String> {
         marker,
         ignored: was.ignored,
     };
-    let wrong = || format!("is written wrongly: {allowed} would be right");
+    let wrong = || format!("is written wrongly: {allowed:?} would be right");
     (is == allowed).then_some(kind).ok_or_else(wrong)
 }
 

@@ -32,20 +32,29 @@ const LATENCY: u64 = 20;
 /// Bytes that are under way together at most.
 const PIECE: usize = 16 << 10;
 
-/// What an agent cannot reach for a while.
+/// What happens to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CutOff {
-    /// Nothing: a process is suspended, and a task has no way.
-    All,
-    Seed,
-    Shoots,
+pub enum ProcessFault {
+    Terminated,
+    Killed,
+    /// It cannot go these ways. A process is suspended, whichever they are.
+    CutOff(Ways),
+    /// It can go them again.
+    Back(Ways),
 }
 
-/// Whether the ways of an agent to the seed, and to the shoots, are cut.
-type Ways = [Arc<AtomicBool>; 2];
+/// Ways of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    All,
+    ToSeed,
+    ToShoots,
+}
 
 /// How often a way that is cut is tried again.
 const RETRY: Duration = Duration::from_millis(100);
+
+type IsCut = [Arc<AtomicBool>; 2];
 
 pub enum RunningReplica {
     Process(Box<RunningAgent>),
@@ -56,7 +65,8 @@ pub enum RunningReplica {
 pub struct AgentTask {
     work: JoinHandle<Result<()>>,
     shutdown: CancellationToken,
-    ways: Ways,
+    /// Whether the ways to the seed, and to the shoots, are cut.
+    cut: IsCut,
     log: PathBuf,
 }
 
@@ -69,22 +79,19 @@ impl RunningReplica {
         }
     }
 
-    pub fn signal(&self, signal: Signal) -> Result<()> {
-        match (self, signal) {
-            (Self::Process(agent), signal) => agent.signal(signal)?,
-            (Self::Task(task), Signal::SIGTERM) => task.shutdown.cancel(),
-            (Self::Task(task), Signal::SIGKILL) => task.work.abort(),
-            (Self::Task(task), signal) => task.cut(CutOff::All, signal == Signal::SIGSTOP),
-        }
-        Ok(())
-    }
-
-    /// Cuts it off, or no longer. A process is suspended whatever it is cut off from.
-    pub fn cut(&self, from: CutOff, is_cut: bool) -> Result<()> {
-        match self {
-            Self::Process(agent) if is_cut => agent.signal(Signal::SIGSTOP)?,
-            Self::Process(agent) => agent.signal(Signal::SIGCONT)?,
-            Self::Task(task) => task.cut(from, is_cut),
+    /// Something happens to it.
+    pub fn strike(&self, fault: ProcessFault) -> Result<()> {
+        match (self, fault) {
+            (Self::Process(agent), fault) => agent.signal(match fault {
+                ProcessFault::Terminated => Signal::SIGTERM,
+                ProcessFault::Killed => Signal::SIGKILL,
+                ProcessFault::CutOff(_) => Signal::SIGSTOP,
+                ProcessFault::Back(_) => Signal::SIGCONT,
+            })?,
+            (Self::Task(task), ProcessFault::Terminated) => task.shutdown.cancel(),
+            (Self::Task(task), ProcessFault::Killed) => task.work.abort(),
+            (Self::Task(task), ProcessFault::CutOff(ways)) => task.cut(ways, true),
+            (Self::Task(task), ProcessFault::Back(ways)) => task.cut(ways, false),
         }
         Ok(())
     }
@@ -102,8 +109,8 @@ impl AgentTask {
     /// Starts an agent that reaches the API servers of a world without sockets.
     pub fn start(start: &AgentStart, name: &'static str, world: &Arc<SoakWorld>) -> Result<Self> {
         let args = AgentArgs::try_parse_from(start.arguments())?;
-        let (args, shutdown, ways) = (args.validate()?, CancellationToken::new(), Ways::default());
-        let dialer = dialer(world.clone(), ways.clone());
+        let (args, shutdown, cut) = (args.validate()?, CancellationToken::new(), IsCut::default());
+        let dialer = dialer(world.clone(), cut.clone());
         let span = tracing::error_span!("replica", replica = name);
         let work = match start.kind {
             AgentKind::Prober => {
@@ -126,17 +133,17 @@ impl AgentTask {
         Ok(Self {
             work,
             shutdown,
-            ways,
+            cut,
             log,
         })
     }
 
-    fn cut(&self, from: CutOff, is_cut: bool) {
-        let [seed, shoots] = &self.ways;
-        if from != CutOff::Shoots {
+    fn cut(&self, ways: Ways, is_cut: bool) {
+        let [seed, shoots] = &self.cut;
+        if ways != Ways::ToShoots {
             seed.store(is_cut, Relaxed);
         }
-        if from != CutOff::Seed {
+        if ways != Ways::ToSeed {
             shoots.store(is_cut, Relaxed);
         }
     }
@@ -165,7 +172,7 @@ impl Drop for AgentTask {
 
 /// Dials the API servers of a world. Each connection has a latency of its own, drawn for each server
 /// apart: who else is dialed meanwhile changes nothing.
-fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
+fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: IsCut) -> Dialer {
     let seed = fastrand::u64(..);
     let latencies = Arc::new(Mutex::new(BTreeMap::<String, fastrand::Rng>::new()));
     Dialer::new(move |address: Uri| {

@@ -15,11 +15,11 @@ use self::judge::{LastingCondition, Sample};
 use self::pods::ControlPlanePods;
 use super::disturbances::ClearFrom;
 use super::truth::{BLUR, LeaseTruth};
-use crate::pace::{BEAT, GRACE, PROBE_AGE, WELL};
+use crate::pace::{BEAT, GRACE, PROBE_AGE};
 use crate::writes::ScaledDependent;
 
-/// How much of the past is kept: more than any probe's age, and than a replica that does not lead
-/// waits before it restores, at ten samples a second and one more for each write.
+/// How much of the past is kept: more than a fault of a minute and any probe's age, at ten samples a
+/// second and one more for each write.
 const SAMPLES: usize = 1000;
 const EVENTS: usize = 70;
 /// A lease that is not known yet is watched for a beat and so much longer before its silence counts
@@ -75,6 +75,9 @@ pub struct ShootRecord {
     /// When somebody else last changed a dependent: one that is up goes down again with the next
     /// probe, which nothing hastens.
     touched_at: Instant,
+    /// Since when complete answers have shown an outage, and when a probe has last seen one.
+    failing_since: Option<Instant>,
+    seen_failing_at: Option<Instant>,
     exposed: LastingCondition,
     stuck: LastingCondition,
 }
@@ -97,6 +100,8 @@ impl ShootRecord {
             samples: VecDeque::new(),
             events: VecDeque::new(),
             touched_at: from,
+            failing_since: None,
+            seen_failing_at: None,
             exposed: LastingCondition::default(),
             stuck: LastingCondition::default(),
         }
@@ -111,7 +116,7 @@ impl ShootRecord {
     pub fn others_wrote(&mut self, name: &str, is: ScaledDependent, now: Instant) {
         let was = self.dependents.get(name).cloned().unwrap_or_default();
         if was != is {
-            self.note(now, format!("others write {name}: {was} -> {is}"));
+            self.note(now, format!("others write {name}: {was:?} -> {is:?}"));
             self.touched_at = now;
         }
         self.dependents.insert(name.to_owned(), is);
@@ -162,23 +167,6 @@ impl ShootRecord {
         counted.map(lease).collect()
     }
 
-    /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before
-    /// this moment.
-    fn was_in_outage_lately(&self, at: Instant) -> bool {
-        let span = at - (WELL - PROBE_AGE)..=at;
-        let mut failing_since = None;
-        let mut lately = self
-            .samples
-            .iter()
-            .filter(|sample| span.contains(&sample.at));
-        lately.any(|sample| {
-            let fails = sample.answers && !sample.judgement.may_up;
-            failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
-            // A probe was made in so long a time.
-            failing_since.is_some_and(|since| sample.at - since >= PROBE_AGE)
-        })
-    }
-
     /// Whether all that can be taken down is.
     fn is_safe(&self) -> bool {
         let mut dependents = self.dependents.values();
@@ -199,7 +187,7 @@ impl ShootRecord {
             return Some(format!("{name} does not renew its lease"));
         }
         if let Some((name, one)) = self.dependents.iter().find(|(_, one)| is_scaled(one)) {
-            return Some(format!("{name} is at {one}"));
+            return Some(format!("{name} is {one:?}"));
         }
         self.pods.why_not_idle()
     }

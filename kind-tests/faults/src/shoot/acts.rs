@@ -37,6 +37,13 @@ impl SoakShoot {
             "spoil" | "mend" => self.spoil(rest, verb == "spoil")?,
             "shoot" => drop(self.fail(rest)?),
             "secret" => self.change_secret(rest)?,
+            "service" | "pods" => {
+                let (service, state) = rest.split_once(' ').context("no state")?;
+                match (number(service)?, state) {
+                    (service, "up" | "down") => self.turn(service, state == "up")?,
+                    (service, state) => self.crash(service, state == "crash"),
+                }
+            }
             "api" => self.update_record(|record, now| record.leave(now, rest == "away")),
             "over" => self.end_faults(),
             "grace" => self.set_grace(number(rest)?)?,

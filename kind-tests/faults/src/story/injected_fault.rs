@@ -28,7 +28,7 @@ pub fn begin(api: &MemoryApi, words: &str) -> Result<Option<FaultId>> {
                 Some((fault, times)) => (fault, number(times)?),
                 None => (fault, u64::MAX),
             };
-            let when = requests(which).times(times);
+            let when = When::matches(requests(which)).times(times);
             return Ok(Some(api.faults().add(when, fault_of(fault)?)));
         }
     }
@@ -42,17 +42,18 @@ pub fn end(api: &MemoryApi) {
 }
 
 /// `VERB RESOURCE PLACE`, of which the last ones may be missing: `*` is any, `write` each verb that
-/// changes something, `rehearse` a patch that is a dry run, `!` all but this resource, and a place a
-/// path or what stands in one.
-fn requests(words: &str) -> When {
+/// changes something, `rehearse` a patch that is a dry run, a number the status of the answer, `!` all
+/// but this resource, and a place a path or what stands in one.
+pub fn requests(words: &str) -> impl Fn(&Record) -> bool + Send + Sync + 'static {
     let mut words = words.split(' ').map(str::to_owned);
     let [verb, resource, place] = [(); 3].map(|()| words.next().unwrap_or("*".to_owned()));
-    let place = long(&place).to_owned();
-    When::matches(move |record: &Record| {
+    let (status, place) = (verb.parse().ok(), long(&place).to_owned());
+    move |record| {
         let is_verb = match &*verb {
             "*" => true,
             "write" => record.is_write(),
             "rehearse" => record.is_dry_run(),
+            _ if status.is_some() => record.status == status,
             verb => !record.is_dry_run() && verb.split('|').any(|one| one == record.verb),
         };
         let is_of = |name: &str| name == "*" || record.resource.starts_with(name);
@@ -66,7 +67,7 @@ fn requests(words: &str) -> When {
             part => record.path.contains(part),
         };
         is_verb && is_resource && is_there
-    })
+    }
 }
 
 fn fault_of(words: &str) -> Result<Fault> {

@@ -5,26 +5,17 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
-use nix::sys::signal::Signal;
 use tokio::time::Instant;
 
 use super::actor::Actor;
 use crate::agents::Agents;
-use crate::agents::running::CutOff;
+use crate::agents::running::{ProcessFault, Ways};
 use crate::pace::HAND_OVER;
 use crate::world::SoakWorld;
 
 /// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed
 /// is taken.
 const RECOVERY: Duration = Duration::from_secs(5);
-
-/// What happens to a process.
-#[derive(Clone, Copy, Debug)]
-enum ProcessFault {
-    Terminated,
-    Killed,
-    CutOff(CutOff),
-}
 
 /// The story of the seed, of the processes, or of the configs.
 pub struct SeedFaults<'a> {
@@ -108,22 +99,22 @@ impl SeedFaults<'_> {
         while self.another(10.0..=24.0).await {
             let replica = self.actor.pick(&self.agents.0);
             self.world.oracle.violations.count("process faults");
-            let all = ProcessFault::CutOff(CutOff::All);
+            let all = ProcessFault::CutOff(Ways::All);
             let (fault, from, to) = self.actor.pick([
                 (ProcessFault::Terminated, 0.0, 0.0),
                 (ProcessFault::Killed, 0.0, 0.0),
                 (all, 0.2, 3.0),
                 (all, 3.0, 12.0),
                 (all, 12.0, 90.0),
-                (ProcessFault::CutOff(CutOff::Seed), 1.0, 90.0),
-                (ProcessFault::CutOff(CutOff::Shoots), 1.0, 90.0),
+                (ProcessFault::CutOff(Ways::ToSeed), 1.0, 90.0),
+                (ProcessFault::CutOff(Ways::ToShoots), 1.0, 90.0),
             ]);
             let time = self.actor.seconds(from..=to);
             self.note_all(&format!("AGENT {}: {fault:?} for {time:.1?}", replica.name));
             match fault {
                 ProcessFault::Terminated => replica.terminate().await,
-                ProcessFault::Killed => replica.signal(Signal::SIGKILL),
-                ProcessFault::CutOff(from) => replica.cut_off(from, time).await,
+                ProcessFault::CutOff(ways) => replica.cut_off(ways, time).await,
+                fault => replica.strike(fault),
             }
             self.note_all(&format!("AGENT {}: done", replica.name));
         }

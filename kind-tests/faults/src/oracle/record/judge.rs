@@ -6,11 +6,11 @@ use api_server::ObservedWrite;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{NodeState, SAMPLES, ShootRecord, keep};
+use super::{SAMPLES, ShootRecord, keep};
 use crate::oracle::disturbances::Disturbances;
 use crate::oracle::truth::{Judgement, judge};
 use crate::oracle::violations::ViolationKind;
-use crate::pace::{BEAT, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
+use crate::pace::{CLEAN, DOWN_LIMIT, PROBE_AGE, STOP_DEADLINE, UP_LIMIT, WELL};
 use crate::writes::{ScaledDependent, WriteKind, write_kind};
 
 /// All is at 0 so long after a clean outage is beyond doubt. That is 0.25 s after the verdict is
@@ -55,26 +55,15 @@ impl ShootRecord {
         let began = self.exposed.0.unwrap_or(now);
         let is_clean = guarded.is_some_and(|since| since.max(self.touched_at) + CLEAN <= began);
         let limit = if is_clean { CLEAN_LIMIT } else { DOWN_LIMIT };
-        let exposed = self
-            .exposed
-            .lasted(exposed, limit + disturbances.leeway, now);
-        let stuck = self
-            .stuck
-            .lasted(stuck, UP_LIMIT + disturbances.leeway, now);
+        let leeway = disturbances.leeway;
+        let exposed = self.exposed.lasted(exposed, limit + leeway, now);
+        let stuck = self.stuck.lasted(stuck, UP_LIMIT + leeway, now);
         let mut found = self.pods.tick(disturbances, now);
-        for (kind, lasted, text) in [
-            (
-                ViolationKind::MissedOutages,
-                exposed,
-                "not all is at 0 in an outage",
-            ),
-            (
-                ViolationKind::NotRestored,
-                stuck,
-                "not all is restored, and healthy",
-            ),
+        for (kind, lasted) in [
+            (ViolationKind::MissedOutages, exposed),
+            (ViolationKind::NotRestored, stuck),
         ] {
-            let text = |lasted| format!("{text} after {lasted:.1?} with complete answers at hand");
+            let text = |lasted| format!("for {lasted:.1?} with complete answers at hand");
             found.extend(lasted.map(|lasted| (kind, text(lasted))));
         }
         found
@@ -91,10 +80,20 @@ impl ShootRecord {
         } else {
             judge(&self.leases(now), self.grace)
         };
+        let answers = self.api.is_some_and(|clear_from| clear_from <= now);
+        let fails = answers && !judgement.may_up;
+        self.failing_since = self.failing_since.or(Some(now)).filter(|_| fails);
+        // A probe was made in so long a time.
+        if self
+            .failing_since
+            .is_some_and(|since| now - since >= PROBE_AGE)
+        {
+            self.seen_failing_at = Some(now);
+        }
         let sample = Sample {
             at: now,
             judgement,
-            answers: self.api.is_some_and(|clear_from| clear_from <= now),
+            answers,
         };
         keep(&mut self.samples, SAMPLES, sample);
         judgement
@@ -112,7 +111,10 @@ impl ShootRecord {
     ) -> Option<Violation> {
         let before = write.before.unwrap_or(&Value::Null);
         let [was, is] = [before, write.after].map(ScaledDependent::of);
-        self.note(now, format!("the watchdog writes {name}: {was} -> {is}"));
+        self.note(
+            now,
+            format!("the watchdog writes {name}: {was:?} -> {is:?}"),
+        );
         let judged = match write_kind(before, write.after) {
             Ok(kind) => self.judge_write(kind, &was, writer, disturbances, now),
             Err(why) => Err((ViolationKind::WrongMemories, why)),
@@ -131,18 +133,13 @@ impl ShootRecord {
         now: Instant,
     ) -> Result<(), Violation> {
         self.judge_obedience(arrived, disturbances)?;
-        let (is_right, wrong, what): (fn(&Judgement) -> bool, _, _) = match kind {
+        let (is_right, wrong): (fn(&Judgement) -> bool, _) = match kind {
             WriteKind::HandsOff => return Ok(()),
             WriteKind::Down | WriteKind::Marked => (
                 |judgement| judgement.may_down,
                 ViolationKind::WrongScaleDowns,
-                "scaled down although the nodes renewed",
             ),
-            WriteKind::Up => (
-                |judgement| judgement.may_up,
-                ViolationKind::WrongRestores,
-                "restored during an outage",
-            ),
+            WriteKind::Up => (|judgement| judgement.may_up, ViolationKind::WrongRestores),
         };
         self.sample(now);
         if let Some(leaderless) = leaderless
@@ -160,11 +157,7 @@ impl ShootRecord {
         if judged.is_empty() || judged.contains(&true) {
             return Ok(());
         }
-        let nodes = self.nodes.iter();
-        let silent: Vec<String> = nodes
-            .map(|(name, node)| node_line(name, node, now))
-            .collect();
-        Err((wrong, format!("is {what}; {}", silent.join(", "))))
+        Err((wrong, format!("is written; {:.1?}", self.leases(now))))
     }
 
     /// Whether a shoot that must be left alone was left alone by the time this arrived.
@@ -200,9 +193,12 @@ impl ShootRecord {
             WriteKind::Marked => Some("gets its marker back"),
             WriteKind::Up if was.replicas > 0 => Some("is repaired"),
             WriteKind::Up if !was.marker => Some("is restored without carrying the marker"),
-            WriteKind::Up => self
-                .was_in_outage_lately(arrived)
-                .then_some("is restored soon after an outage"),
+            // After an outage that any replica has seen.
+            WriteKind::Up => {
+                let seen = self.seen_failing_at?;
+                let is_soon = arrived < seen + (WELL - PROBE_AGE);
+                is_soon.then_some("is restored soon after an outage")
+            }
         }
     }
 }
@@ -220,16 +216,4 @@ impl LastingCondition {
         self.0 = holds.then_some(if lasted.is_some() { now } else { begin });
         lasted
     }
-}
-
-fn node_line(name: &str, node: &NodeState, now: Instant) -> String {
-    let silent = now.saturating_duration_since(node.renewed);
-    let mut line = format!("{name} silent for {:.1} s", silent.as_secs_f64());
-    for (holds, words) in [
-        (!node.counts, " (does not count)"),
-        (node.cut && silent > BEAT, " (cut)"),
-    ] {
-        line += if holds { words } else { "" };
-    }
-    line
 }
