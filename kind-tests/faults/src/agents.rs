@@ -11,13 +11,12 @@ use parking_lot::Mutex;
 use testbed::agent::{AgentKind, AgentStart};
 
 use self::replica::{AgentReplica, token};
-use crate::pace::{ELECTION, WINDOW};
 use crate::world::SoakWorld;
 
 /// All replicas: two probers and a weeder.
 pub struct Agents(pub Vec<Arc<AgentReplica>>);
 
-/// Gardener's config of the prober with one more dependent, and with shorter times.
+/// Gardener's config of the prober with one more dependent, and with the times of [`crate::pace`].
 const PROBER: &str = "\
 kubeConfigSecretName: shoot-access-dependency-watchdog-probe
 probeInterval: 2s
@@ -39,17 +38,17 @@ dependentResourceInfos:
   scaleDown: {level: 0}
 ";
 
+/// The times of the election: [`crate::pace::RENEW_DEADLINE`], and what goes with it.
+const ELECTION: [&str; 3] = [
+    "--leader-elect-lease-duration=9s",
+    "--leader-elect-renew-deadline=7s",
+    "--leader-elect-retry-period=1s",
+];
+
 impl Agents {
     /// None runs yet. Without a binary they are tasks of this process.
     pub fn new(world: &Arc<SoakWorld>, binary: Option<&Path>) -> Result<Self> {
         let folder = testbed::reaper::folder("soak")?;
-        let election = ["lease-duration", "renew-deadline", "retry-period"]
-            .into_iter()
-            .zip(ELECTION);
-        let election: Vec<_> = election
-            .map(|(name, time)| format!("--leader-elect-{name}={}s", time.as_secs()))
-            .collect();
-        let window = format!("watchDuration: {}s", WINDOW.as_secs());
         let replica = |(name, kind)| {
             let (config, args) = match kind {
                 AgentKind::Prober => (
@@ -57,7 +56,8 @@ impl Agents {
                     &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
                 ),
                 AgentKind::Weeder => (
-                    kind.config().replace("watchDuration: 5m0s", &window),
+                    kind.config()
+                        .replace("watchDuration: 5m0s", "watchDuration: 12s"),
                     &["--zap-log-level=INFO"][..],
                 ),
             };
@@ -68,7 +68,7 @@ impl Agents {
                 name,
                 start: AgentStart {
                     binary: binary.map(Path::to_owned),
-                    ..start.with(args.iter().copied()).with(&election)
+                    ..start.with(args.iter().copied()).with(ELECTION)
                 },
                 world: world.clone(),
                 state: Mutex::default(),

@@ -21,7 +21,7 @@ use self::record::ShootRecord;
 use self::record::judge::Violation;
 use self::violations::{ViolationKind, Violations};
 use crate::fences::Fences;
-use crate::pace::ELECTION;
+use crate::pace::RENEW_DEADLINE;
 use crate::writes::ScaledDependent;
 
 /// The shoots' records by namespace.
@@ -59,7 +59,7 @@ impl Oracle {
 
     /// How it is known that whoever wrote at a moment did not lead; none when it did.
     fn leaderless(&self, user: &str, at: Instant) -> Option<String> {
-        let deadline = ELECTION[1] + self.disturbances().leeway;
+        let deadline = RENEW_DEADLINE + self.disturbances().leeway;
         self.fences.lock().leaderless(user, deadline, at)
     }
 

@@ -1,9 +1,10 @@
 //! Stories in words, for whole agents: what happens step by step, and what comes of it.
 //!
 //! ```text
-//! prober; probes 3; grace 300 s; cut; probes 8; written; grace 8 s; all held; found MissedOutages
+//! prober; probes 3; grace 300; cut; probes 8; written; grace 8; all held; found MissedOutages
 //! '- happens at once             '- what is so within a while, or else at once     '- by the oracle
 //! ```
+//! What happens to a shoot alone is told in the words of [`SoakShoot::act`], as chance does.
 //! At the end of each story the oracle must have found nothing else, and nobody a credential.
 
 mod acts;

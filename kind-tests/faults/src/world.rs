@@ -24,11 +24,6 @@ use crate::shoot::{CA, KCM, MCM, STORE, SoakShoot};
 use crate::story::actor::rng;
 use crate::story::injected_fault;
 
-fn resources() -> Vec<Resource> {
-    let stores = Resource::custom("example.org/v1", "stores", "Store");
-    [gardener::resources(), vec![stores]].concat()
-}
-
 /// Everything.
 pub struct SoakWorld {
     pub oracle: Arc<Oracle>,
@@ -45,11 +40,13 @@ impl SoakWorld {
     pub async fn build(seed: u64, count: u16, leeway: Duration) -> Result<Self> {
         let (now, mut rng) = (Instant::now(), rng(seed, "world"));
         let authority = api_server::Authority::new()?;
+        let stores = Resource::custom("example.org/v1", "stores", "Store");
+        let resources = [gardener::resources(), vec![stores]].concat();
         let server = |history, requests_kept| {
             let options = Options {
                 history,
                 requests_kept,
-                resources: resources(),
+                resources: resources.clone(),
                 ..Options::default()
             };
             MemoryApi::start(&authority, options)
