@@ -11,13 +11,12 @@ use parking_lot::Mutex;
 use testbed::agent::{AgentKind, AgentStart};
 
 use self::replica::{AgentReplica, token};
-use crate::pace::{ELECTION, WINDOW};
 use crate::world::SoakWorld;
 
 /// All replicas: two probers and a weeder.
 pub struct Agents(pub Vec<Arc<AgentReplica>>);
 
-/// Gardener's config of the prober with one more dependent, and with shorter times.
+/// Gardener's config of the prober with one more dependent, and with the times of [`crate::pace`].
 const PROBER: &str = "\
 kubeConfigSecretName: shoot-access-dependency-watchdog-probe
 probeInterval: 2s
@@ -39,42 +38,43 @@ dependentResourceInfos:
   scaleDown: {level: 0}
 ";
 
+/// The times of the election: [`crate::pace::RENEW_DEADLINE`], and what goes with it.
+const ELECTION: [&str; 3] = [
+    "--leader-elect-lease-duration=9s",
+    "--leader-elect-renew-deadline=7s",
+    "--leader-elect-retry-period=1s",
+];
+
 impl Agents {
     /// None runs yet. Without a binary they are tasks of this process.
     pub fn new(world: &Arc<SoakWorld>, binary: Option<&Path>) -> Result<Self> {
         let folder = testbed::reaper::folder("soak")?;
-        let election = ["lease-duration", "renew-deadline", "retry-period"]
-            .into_iter()
-            .zip(ELECTION);
-        let election: Vec<_> = election
-            .map(|(name, time)| format!("--leader-elect-{name}={}s", time.as_secs()))
-            .collect();
-        // Nobody asks tasks for pages but where a flag that comes later says where.
-        let unserved = match binary {
-            Some(_) => &[][..],
-            None => &["--metrics-bind-addr=0", "--health-bind-addr=0"],
-        };
         let replica = |(name, kind)| {
-            let args = match kind {
-                AgentKind::Prober => &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
-                AgentKind::Weeder => &["--zap-log-level=INFO"],
+            let (config, args) = match kind {
+                AgentKind::Prober => (
+                    PROBER.to_owned(),
+                    &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
+                ),
+                AgentKind::Weeder => (
+                    kind.config()
+                        .replace("watchDuration: 5m0s", "watchDuration: 12s"),
+                    &["--zap-log-level=INFO"][..],
+                ),
             };
-            let kubeconfig = world.seed.kubeconfig(&token(name));
-            let start = AgentStart::new(kind, &folder, name, &kubeconfig, "")?;
+            let token = token(name);
+            let kubeconfig = world.seed.kubeconfig(&token);
+            let start = AgentStart::new(kind, &folder, name, &kubeconfig, &config)?;
             let replica = AgentReplica {
                 name,
                 start: AgentStart {
                     binary: binary.map(Path::to_owned),
-                    ..start
-                        .with(args.iter().copied())
-                        .with(&election)
-                        .with(unserved.iter().copied())
+                    ..start.with(args.iter().copied()).with(ELECTION)
                 },
                 world: world.clone(),
                 state: Mutex::default(),
             };
-            world.seed.access().grant(&replica.token(), replica.user());
-            world.credentials.register(&replica.token());
+            world.seed.access().grant(&token, replica.user());
+            world.credentials.register(&token);
             Ok(Arc::new(replica))
         };
         let all = [
@@ -82,25 +82,7 @@ impl Agents {
             ("prober-b", AgentKind::Prober),
             ("weeder", AgentKind::Weeder),
         ];
-        let new = Self(all.into_iter().map(replica).collect::<Result<_>>()?);
-        new.configure_as_usual()?;
-        Ok(new)
-    }
-
-    /// Writes their config files as they are at first.
-    pub fn configure_as_usual(&self) -> Result<()> {
-        let window = format!("watchDuration: {}s", WINDOW.as_secs());
-        let weeder = AgentKind::Weeder
-            .config()
-            .replace("watchDuration: 5m0s", &window);
-        for AgentStart { kind, config, .. } in self.0.iter().map(|replica| &replica.start) {
-            let text = match kind {
-                AgentKind::Prober => PROBER,
-                AgentKind::Weeder => &weeder,
-            };
-            std::fs::write(config, text)?;
-        }
-        Ok(())
+        Ok(Self(all.into_iter().map(replica).collect::<Result<_>>()?))
     }
 
     /// Puts `new` in place of `old` in each config file that has it.

@@ -27,21 +27,14 @@ impl Fences {
     /// How it is known that whoever wrote at this moment did not lead, which it does for so long
     /// after a renewal; none when it did.
     pub fn leaderless(&self, user: &str, deadline: Duration, at: Instant) -> Option<String> {
-        let last = self
-            .0
-            .iter()
-            .rev()
-            .find(|(writer, renewed, _)| writer == user && *renewed <= at);
-        let Some((_, renewed, true)) = last else {
-            return Some(format!("{user} writes and does not lead"));
-        };
-        let late = at - *renewed;
-        let over = late > deadline + WAY;
-        over.then(|| {
-            format!(
-                "{user} writes {:.2} s after its last renewal",
-                late.as_secs_f64()
-            )
-        })
+        let mut renewals = self.0.iter().rev();
+        let last = renewals.find(|(writer, renewed, _)| writer == user && *renewed <= at);
+        let last = last.map(|(_, renewed, held)| (at - *renewed, *held));
+        match last {
+            Some((age, true)) if age <= deadline + WAY => None,
+            _ => Some(format!(
+                "{user} does not lead, by its last renewal: {last:.2?}"
+            )),
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Between two rounds: all faults are over, everything must become idle, and what the processes use
 //! is measured.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use testbed::eventually_within;
 use testbed::page::metrics;
 use testbed::usage::status;
@@ -13,15 +14,12 @@ use crate::agents::replica::AgentReplica;
 use crate::life::Life;
 use crate::oracle::leaks::{MeasuredUsage, ProcessKey, Used};
 use crate::oracle::violations::ViolationKind;
-use crate::pace::HAND_OVER;
 use crate::world::SoakWorld;
 
 /// Within this time all must be idle: the way back, and a hand-over before it.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it must last until it counts, so that flows, probes and deletions that were under way
-/// are over.
+/// Flows, probes and deletions that were under way are over after this time.
 const QUIET: Duration = Duration::from_secs(4);
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// After connections were cut, all that are needed are there again within this time (D-27: watches
 /// wait up to 2 s).
@@ -32,69 +30,53 @@ const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Waits until everything is idle, or finds that it is not.
 pub async fn become_idle(world: &SoakWorld) {
-    let begin = Instant::now();
-    let mut quiet_since = begin;
-    loop {
-        let now = Instant::now();
-        if let Some((place, why, story)) = world.oracle.why_not_idle(now) {
-            quiet_since = now;
-            if now - begin > LIMIT + world.oracle.snapshot(now).leeway {
-                let (kind, text) = (ViolationKind::NotAtRest, format!("after {LIMIT:?}: {why}"));
-                return world.oracle.violations.found(kind, place, &text, &story);
-            }
-        } else if now - quiet_since >= QUIET {
-            return;
-        }
-        sleep(POLL_INTERVAL).await;
+    let idle = async || {
+        let why_not = world.oracle.why_not_idle(Instant::now());
+        why_not.map_or(Ok(()), |why_not| Err(anyhow!(why_not)))
+    };
+    if let Err(error) = eventually_within("all is idle", LIMIT, idle).await {
+        let (kind, text) = (ViolationKind::NotRestored, format!("{error:#}"));
+        world.oracle.violations.found(kind, "seed", &text);
     }
+    sleep(QUIET).await;
 }
 
 /// Measures what all processes use, and searches their logs and the servers' for what must not be
 /// there.
-pub async fn measure(life: &Life, usage: &mut MeasuredUsage) {
+pub async fn measure(life: &Life, usage: &mut MeasuredUsage) -> Result<()> {
     let (world, oracle) = (&life.world, &life.world.oracle);
     // After a burst of writes its connections are kept for a minute and a half: what is not needed
     // goes with this.
-    oracle.disturbances().seed.begin();
+    oracle.disturbances().seed = Some(Instant::now() + RECOVERY);
     world.seed.cut_connections();
     sleep(RECOVERY).await;
-    oracle.disturbances().seed.end(Instant::now());
-    for replica in &life.agents.0 {
-        replica.search_log();
-        // One that ends meanwhile is judged where its end is noticed; the next one is measured
-        // then.
-        let measure = async || least(replica).await;
-        let measured = eventually_within("it can be measured", HAND_OVER, measure).await;
-        match measured {
-            Ok((process, used)) => {
-                let first = used.clone();
-                usage.entry(process).or_insert([first, Used::new()])[1] = used;
-            }
-            Err(error) => {
-                let (kind, text) = (ViolationKind::ProcessFailures, format!("{error:#}"));
-                oracle.violations.found(kind, replica.name, &text, &[]);
-            }
-        }
-    }
-    oracle.forbidden(&world.seed);
-}
-
-/// The least that a process uses of each thing, in some measurements. A leak stays, however long
-/// one waits; what is under way just then does not.
-async fn least(replica: &AgentReplica) -> Result<(ProcessKey, Used)> {
-    let (process, mut least) = vitals(replica).await?;
-    for _ in 1..MEASUREMENTS {
+    // The least that each uses in some measurements: a leak stays, however long one waits; what is
+    // under way just then does not.
+    let mut least = BTreeMap::<_, Used>::new();
+    for _ in 0..MEASUREMENTS {
         sleep(BETWEEN).await;
-        let (now, used) = vitals(replica).await?;
-        ensure!(
-            now == process,
-            "it is another one or has taken or lost the lead"
-        );
-        for (what, least) in &mut least {
-            *least = used[what].min(*least);
+        for replica in &life.agents.0 {
+            // One that has just ended is measured the next time.
+            let Ok((process, used)) = vitals(replica).await else {
+                continue;
+            };
+            let least = least.entry(process).or_insert_with(|| used.clone());
+            for (what, least) in least {
+                *least = used[what].min(*least);
+            }
         }
     }
-    Ok((process, least))
+    ensure!(least.len() >= life.agents.0.len(), "measured {least:?}");
+    for (process, used) in least {
+        let first = used.clone();
+        usage.entry(process).or_insert([first, Used::new()])[1] = used;
+    }
+    life.agents
+        .0
+        .iter()
+        .for_each(|replica| replica.search_log());
+    oracle.judge_requests(&world.seed);
+    Ok(())
 }
 
 /// The process that runs, and what it uses at this moment.
@@ -106,7 +88,6 @@ async fn vitals(replica: &AgentReplica) -> Result<(ProcessKey, Used)> {
     let used = [
         ("tasks", *tasks as u64),
         ("files", files as u64),
-        ("threads", status(id, "Threads")?),
         ("resident_kib", status(id, "VmRSS")?),
     ];
     let leads = values.iter().any(|(series, value)| {

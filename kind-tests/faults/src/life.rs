@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use common::logging::{LevelFilter, levels};
-use futures::future::{OptionFuture, join_all};
+use futures::future::join_all;
 use testbed::kubelets::Kubelets;
 use testbed::log::tail;
 use testbed::wall;
@@ -24,10 +24,9 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use crate::agents::Agents;
 use crate::idle::become_idle;
-use crate::options::SoakOptions;
 use crate::oracle::violations::ViolationKind;
 use crate::pace::LEEWAY;
-use crate::shoot::SoakShoot;
+use crate::shoot::{DEPLOYMENTS, STORES, SoakShoot};
 use crate::story::ShootStory;
 use crate::story::actor::Actor;
 use crate::story::seed::SeedFaults;
@@ -35,6 +34,8 @@ use crate::world::SoakWorld;
 
 /// How long the agents have to begin, with everything idle.
 const START: Duration = Duration::from_secs(4);
+/// How long pods take to start or end: ready replicas follow wanted ones.
+const PODS: Duration = Duration::from_millis(300);
 /// How often the oracle judges.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -68,6 +69,7 @@ pub struct Life {
     pub agents: Arc<Agents>,
     /// Where all stands that the agents of this thread log, which `LOG` may name.
     pub log: PathBuf,
+    seed: u64,
     _kubelets: Kubelets,
     background: JoinSet<Result<()>>,
     _listening: DefaultGuard,
@@ -82,25 +84,27 @@ impl Life {
         let log = std::env::var_os("LOG").map_or(agents.0[0].start.log.clone(), PathBuf::from);
         world.credentials.watch(&log);
         Ok(Self {
-            _kubelets: world.kubelets(),
+            _kubelets: Kubelets::start(world.seed.store(), &[DEPLOYMENTS, STORES], PODS),
             _listening: listen(&log)?,
             background: JoinSet::from_iter([judge(world.clone())]),
             world,
             agents,
             log,
+            seed,
         })
     }
 
     /// The same with so many replicas at work at most, started again whenever they end: two probers
     /// and a weeder.
     pub async fn begin(
-        options: &SoakOptions,
+        seed: u64,
+        shoots: u16,
         replicas: usize,
         binary: Option<&Path>,
     ) -> Result<Self> {
-        let mut life = Self::new(options.seed, options.shoots, binary).await?;
+        let mut life = Self::new(seed, shoots, binary).await?;
         for replica in life.agents.0.iter().take(replicas) {
-            replica.start()?;
+            replica.start(&[], &[])?;
             let replica = replica.clone();
             life.background.spawn(async move { replica.keep().await });
         }
@@ -108,10 +112,44 @@ impl Life {
         Ok(life)
     }
 
-    /// Lets a round of faults happen.
-    pub async fn round(&mut self, options: &SoakOptions, number: u32) -> Result<()> {
+    /// Lets faults happen for so long; also such that end or suspend an agent, or none.
+    pub async fn round(&mut self, number: u32, time: Duration, ends_agents: bool) -> Result<()> {
+        let (end, over) = watch::channel(false);
+        let (seed, world, agents) = (self.seed, &self.world, &*self.agents);
+        let actor = |what: &str| Actor::new(seed, &format!("{what}, round {number}"), over.clone());
+        let story = |shoot: &Arc<SoakShoot>, what: &str| ShootStory {
+            world: world.clone(),
+            shoot: shoot.clone(),
+            actor: actor(&format!("{what} of {}", shoot.namespace)),
+        };
+        let faults = |what: &str| SeedFaults {
+            world,
+            agents,
+            actor: actor(what),
+        };
+        let time = async {
+            sleep(time).await;
+            end.send_replace(true);
+        };
+        let stories = world.shoots.iter().map(|shoot| story(shoot, "story"));
+        let services = world.shoots.iter().map(|shoot| story(shoot, "services"));
+        let played = async {
+            let (_, _, _, failed, _, configured) = tokio::join!(
+                time,
+                join_all(stories.map(ShootStory::round)),
+                join_all(services.map(ShootStory::services)),
+                faults("seed").seed(ends_agents),
+                async {
+                    if ends_agents {
+                        faults("processes").processes().await;
+                    }
+                },
+                faults("configs").configs(),
+            );
+            failed.and(configured)
+        };
         tokio::select! {
-            played = play(&self.world, &self.agents, options, number) => played,
+            played = played => played,
             Some(ended) = self.background.join_next() => {
                 ended??;
                 bail!("what goes on in the background has ended")
@@ -128,7 +166,7 @@ impl Life {
     /// Ends.
     pub async fn stop(mut self) -> Result<Arc<SoakWorld>> {
         let oracle = &self.world.oracle;
-        oracle.forbidden(&self.world.seed);
+        oracle.judge_requests(&self.world.seed);
         for replica in &self.agents.0 {
             replica.terminate().await;
         }
@@ -138,7 +176,7 @@ impl Life {
         let panics = Some(tail(&self.log, 1, "panicked")).filter(|line| !line.is_empty());
         for text in leaks.into_iter().chain(panics) {
             let kind = ViolationKind::ProcessFailures;
-            oracle.violations.found(kind, "log", &text, &[]);
+            oracle.violations.found(kind, "log", &text);
         }
         if let Some(ended) = self.background.try_join_next() {
             ended??;
@@ -171,46 +209,8 @@ async fn judge(world: Arc<SoakWorld>) -> Result<()> {
     loop {
         ticks.tick().await;
         world.oracle.tick(Instant::now());
-        world.shoots.iter().for_each(|shoot| shoot.recreate_pods());
+        for shoot in &world.shoots {
+            shoot.recreate_pods()?;
+        }
     }
-}
-
-/// Lets all happen that a round of faults consists of.
-async fn play(
-    world: &Arc<SoakWorld>,
-    agents: &Agents,
-    options: &SoakOptions,
-    number: u32,
-) -> Result<()> {
-    let (end, over) = watch::channel(false);
-    let actor = |what: &str| {
-        let name = format!("{what}, round {number}");
-        Actor::new(options.seed, &name, over.clone())
-    };
-    let story = |shoot: &Arc<SoakShoot>, what: &str| ShootStory {
-        world: world.clone(),
-        shoot: shoot.clone(),
-        actor: actor(&format!("{what} of {}", shoot.namespace)),
-    };
-    let faults = |what: &str| SeedFaults {
-        world,
-        agents,
-        actor: actor(what),
-    };
-    let living_on = options.rounds > 1 && number > options.rounds / 2;
-    let time = async {
-        sleep(options.duration / options.rounds).await;
-        end.send_replace(true);
-    };
-    let stories = world.shoots.iter().map(|shoot| story(shoot, "story"));
-    let services = world.shoots.iter().map(|shoot| story(shoot, "services"));
-    let (_, _, _, failed, _, configured) = tokio::join!(
-        time,
-        join_all(stories.map(ShootStory::round)),
-        join_all(services.map(ShootStory::services)),
-        faults("seed").seed(!living_on),
-        OptionFuture::from((!living_on).then(|| faults("processes").processes())),
-        faults("configs").configs(),
-    );
-    failed.and(configured)
 }

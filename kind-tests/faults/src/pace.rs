@@ -10,12 +10,8 @@ pub const LEASE_SECONDS: u64 = 8;
 pub const BEAT: Duration = Duration::from_secs(2);
 /// The prober's initialDelay.
 pub const INITIAL_DELAY: Duration = Duration::from_secs(2);
-/// The election's Lease: its duration, renewDeadline and retryPeriod.
-pub const ELECTION: [Duration; 3] = [
-    Duration::from_secs(9),
-    Duration::from_secs(7),
-    Duration::from_secs(1),
-];
+/// After this time without a renewal of the election's Lease a leader steps down.
+pub const RENEW_DEADLINE: Duration = Duration::from_secs(7);
 /// After a process was disturbed it takes so long until somebody surely leads and has read
 /// everything: the Lease's duration, a retry, a start. Restoring waits for that, and the weeder;
 /// protecting does not (D-50).

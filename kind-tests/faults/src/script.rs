@@ -1,9 +1,10 @@
 //! Stories in words, for whole agents: what happens step by step, and what comes of it.
 //!
 //! ```text
-//! prober; probes 3; grace 300 s; cut; probes 8; written; grace 8 s; all held; found MissedOutages
+//! prober; probes 3; grace 300; cut; probes 8; written; grace 8; all held; found MissedOutages
 //! '- happens at once             '- what is so within a while, or else at once     '- by the oracle
 //! ```
+//! What happens to a shoot alone is told in the words of [`SoakShoot::act`], as chance does.
 //! At the end of each story the oracle must have found nothing else, and nobody a credential.
 
 mod acts;
@@ -13,22 +14,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use api_server::{FaultId, MemoryApi, Record};
-use nix::sys::signal::Signal;
 use serde_json::json;
 use testbed::PATIENCE;
 use testbed::log::tail;
-use testbed::page::SERVED;
 use tokio::time::{sleep, timeout};
 
 pub use self::checks::scales;
-use self::checks::{answered, soon};
+use self::checks::soon;
 use crate::agents::replica::AgentReplica;
-use crate::agents::running::CutOff;
+use crate::agents::running::{ProcessFault, Ways};
 use crate::life::{Life, on_paused_clock};
-use crate::shoot::{DEPENDENTS, LEASES, SoakShoot, long};
-use crate::story::injected_fault::{number, seconds};
+use crate::pace::HAND_OVER;
+use crate::shoot::{DEPENDENTS, SoakShoot, long};
+use crate::story::injected_fault::{number, requests, seconds};
 
 /// With it the first shoot has three nodes, two kube-controller-managers and one
 /// machine-controller-manager.
@@ -82,7 +82,7 @@ impl Script {
             .configure("watchDuration: 12s", "watchDuration: 5m0s")?;
         Ok(Self {
             life,
-            flags: SERVED.map(str::to_owned).into(),
+            flags: Vec::new(),
             environment: Vec::new(),
             fault: None,
             found: Vec::new(),
@@ -90,7 +90,7 @@ impl Script {
     }
 
     /// Tells these steps.
-    pub async fn tell(&mut self, story: &'static str) -> Result<()> {
+    pub async fn tell(&mut self, story: &str) -> Result<()> {
         for step in story.split("; ") {
             let told = self.step(step.trim()).await;
             told.with_context(|| format!("at \"{step}\""))?;
@@ -134,35 +134,37 @@ impl Script {
     }
 
     #[rustfmt::skip]
-    async fn step(&mut self, step: &'static str) -> Result<()> {
+    async fn step(&mut self, step: &str) -> Result<()> {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         let words: Vec<_> = rest.split(' ').collect();
-        if let Some(shoot) = self.life.world.shoots.first()
-            && shoot.act(step)?
-        {
-            return Ok(());
-        }
         match verb {
+            // Faults: of which requests to whom, and which.
+            "seed" => self.fault = self.life.world.fail(rest)?.map(|id| (true, id)).or(self.fault),
+            "shoot" => self.fault = self.shoot().fail(rest)?.map(|id| (false, id)).or(self.fault),
+            "over" => { self.life.world.shoots.iter().for_each(|shoot| shoot.end_faults()); self.life.world.end_faults(HAND_OVER); }
+            "met" => { let (is_seed, id) = self.fault.context("a fault")?; timeout(PATIENCE, self.api(is_seed).faults().met(id, number(rest)?)).await?; }
+            "hits" => { let (is_seed, id) = self.fault.context("a fault")?; let hits = self.api(is_seed).faults().hits(id); ensure!(hits == number::<u64>(rest)?, "{hits}"); }
             // Agents.
-            "prober" | "standby" | "weeder" => self.start(verb)?,
+            "prober" | "standby" | "weeder" => self.replica(verb).start(&self.flags, &self.environment)?,
             "stop" => stop(self.replica(rest)).await?,
-            "kill" => { self.replica(rest).signal(Signal::SIGKILL); self.replica(rest).ended().await?; }
-            "suspend" => self.replica(rest).cut(CutOff::All, true),
-            "resume" => self.replica(rest).cut(CutOff::All, false),
+            "suspend" => self.replica(rest).strike(ProcessFault::CutOff(Ways::All)),
+            "resume" => self.replica(rest).strike(ProcessFault::Back(Ways::All)),
             "flag" => self.flags.push(rest.to_owned()),
             "config" => self.configure(rest)?,
+            "only" | "also" => self.allow(words[0], words[1], verb == "only"),
+            "hang" => self.replica(rest).strike_unseen(ProcessFault::CutOff(Ways::All)),
+            "says" => tracing::trace!(target: "prober", "{rest}"),
             "lease" => self.give_lease(words[0], words[1])?,
-            "only" => self.allow(Some((words[0], words[1])), None),
-            "also" => self.allow(None, Some((words[0], words[1]))),
-            // Time, and probes.
+            // Time, probes, and other requests.
             _ if rest == "s" => sleep(seconds(verb)?).await,
-            "probes" => answered(self.shoot().api.requests(), number(rest)?, |record| record.resource == LEASES).await?,
+            "probes" => self.probes(number(rest)?).await?,
             "alone" => { let asked = self.requests(); sleep(seconds(rest)?).await; ensure!(self.requests() == asked, "it was asked"); }
-            "frugal" => self.frugal(number(rest)?).await?,
-            "unasked" => ensure!(self.requests()[0] == 0 && self.life.world.owner.borrow().1 == 0, "it was asked"),
-            "wrote-nothing" => ensure!(self.seed().requests().count(Record::is_write) == 0, "no Lease, no Event"),
+            "frugal" => { let ([shoot, seed], probes) = (self.requests(), number(rest)?); self.probes(probes).await?; ensure!(self.requests() == [shoot + probes, seed], "more"); }
+            "asked" => { let (which, count) = rest.split_once(": ").context("no number")?; let asked = self.seed().requests().count(requests(which)); ensure!(asked == number::<usize>(count)?, "{asked}"); }
+            "written" => ensure!(self.written() == names(rest), "{:?}", self.written()),
+            "writes" => soon(step, async || { ensure!(self.written().len() >= number(rest)?, "{:?}", self.written()); Ok(()) }).await?,
+            "rehearsed" => soon(step, async || { let all = self.names_of(Record::is_dry_run); ensure!(all == names(rest), "{all:?}"); Ok(()) }).await?,
             // The shoot.
-            "away" => self.be_away(seconds(words[0])?).await,
             "pause-garden" => self.shoot().pause("garden", rest)?,
             "owner" => self.life.world.owner.send_modify(|(says, _)| *says = ["here", "there"].into_iter().find(|name| *name == rest)),
             "owned" => self.check_owner(rest)?,
@@ -172,26 +174,14 @@ impl Script {
             "meanwhile" => self.meanwhile(rest)?,
             "all" => for name in DEPENDENTS { self.until(name, rest).await? },
             "kcm" | "mcm" | "ca" | "store" => self.until(long(verb), rest).await?,
-            "written" => ensure!(self.written() == names(rest), "{:?}", self.written()),
-            "rehearsed" => soon(step, async || { ensure!(self.rehearsed() == names(rest), "{:?}", self.rehearsed()); Ok(()) }).await?,
-            "writes" => soon(step, async || { ensure!(self.written().len() >= number(rest)?, "{:?}", self.written()); Ok(()) }).await?,
-            "writers" => { let by = |record: &Record| scales(record) && record.user != self.replica(rest).name; ensure!(self.seed().requests().count(by) == 0 && !self.written().is_empty(), "or somebody else"); }
-            // Faults: of which requests to whom, and which.
-            "seed" | "shoot" => self.fail(verb == "seed", rest)?,
-            "met" => { let (is_seed, id) = self.fault.context("a fault")?; timeout(PATIENCE, self.api(is_seed).faults().met(id, number(rest)?)).await?; }
-            "hits" => { let (is_seed, id) = self.fault.context("a fault")?; let hits = self.api(is_seed).faults().hits(id); ensure!(hits == number::<u64>(rest)?, "{hits}"); }
-            "over" => self.end_faults(),
-            "answers" => { let answers = self.seed().requests().count(|record| record.status == words[0].parse().ok()); ensure!(answers == number::<usize>(words[1])?, "{answers}"); }
             // Pods, by namespace and name, and the Services that they need.
             "meanwhile-pod" => self.meanwhile_pod(words[0], words[1] == "replaced")?,
             "crash" => self.crash(words[0], words.get(1).copied().unwrap_or("apiserver"))?,
             "recover" => for ready in [false, true] { self.turn(&words, ready)? },
             "ready" => self.turn(&words, true)?,
             "unready" => self.turn(&words, false)?,
-            "service" => for service in [0, 1] { self.shoot().turn(service, rest == "up"); self.shoot().crash(service, true); },
             "gone" => soon(step, async || { ensure!(!self.has(rest), "it is there"); Ok(()) }).await?,
             "there" | "not-there" => ensure!(self.has(rest) == (verb == "there"), "it is not so"),
-            "lists" => { let lists = self.seed().requests().count(|record| record.verb == "list"); ensure!(lists == number::<usize>(rest)?, "{lists}"); }
             // What is served and said.
             "metric" => self.metric(rest).await?,
             "page" => self.page(words[0], number(words[1])?, &words[2..].join(" ")).await?,
@@ -199,20 +189,17 @@ impl Script {
             "event" => self.event(words[0], &words[1..].join(" ")).await?,
             "log" => soon(step, async || { ensure!(!tail(&self.life.log, 1, rest).is_empty(), "not yet"); Ok(()) }).await?,
             // Wrongs, in the name of a replica.
-            "hang" => self.replica(rest).signal(Signal::SIGSTOP),
-            "go" => self.replica(rest).signal(Signal::SIGCONT),
-            "says" => tracing::trace!(target: "prober", "{rest}"),
             "patches" => self.patch(&words).await?,
             "deletes" => self.delete(&words).await?,
             "found" => self.found.push(rest.to_owned()),
-            _ => bail!("nobody knows what that is"),
+            _ => { let shoot = self.life.world.shoots.first(); ensure!(shoot.context("a shoot")?.act(step)?, "nobody knows what that is"); }
         }
         Ok(())
     }
 }
 
 async fn stop(replica: &AgentReplica) -> Result<()> {
-    replica.signal(Signal::SIGTERM);
+    replica.strike(ProcessFault::Terminated);
     timeout(STOP, replica.ended()).await?
 }
 

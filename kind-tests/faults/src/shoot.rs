@@ -88,36 +88,19 @@ impl SoakShoot {
         change(&mut self.record(), Instant::now());
     }
 
-    /// Notes what happens to it, and changes what is known of it.
-    pub fn happens(
-        &self,
-        event: impl Into<String>,
-        change: impl FnOnce(&mut ShootRecord, Instant),
-    ) {
-        self.update_record(|record, now| {
-            record.note(now, event);
-            change(record, now);
-        });
-    }
-
     /// Notes what happens to it.
-    pub fn note(&self, event: impl Into<String>) {
-        self.happens(event, |_, _| ());
+    pub fn note(&self, event: &str) {
+        self.update_record(|record, now| record.note(now, event));
     }
 
-    /// Changes what is known of some nodes; of those that have left nothing is.
-    pub fn change_nodes(&self, names: &[String], change: impl Fn(&mut NodeState, Instant)) {
-        self.update_record(|record, now| {
-            let nodes = record.nodes.iter_mut();
-            let named = nodes.filter(|(name, _)| names.contains(name));
-            named.for_each(|(_, node)| change(node, now));
-        });
-    }
-
-    /// All its nodes lose their way to the API server, or find it again.
-    pub fn cut_all(&self, cut: bool) {
-        let nodes = &mut self.record().nodes;
-        nodes.values_mut().for_each(|node| node.cut = cut);
+    /// Changes what is known of some nodes, of all if none is named; of those that have left nothing
+    /// is.
+    pub fn change_nodes(&self, names: &str, change: impl Fn(&mut NodeState)) {
+        for (name, node) in &mut self.record().nodes {
+            if names.is_empty() || names.split(',').any(|named| named == name) {
+                change(node);
+            }
+        }
     }
 
     /// The replicas that its owner wants of a dependent.
@@ -136,30 +119,26 @@ impl SoakShoot {
             self.add_node(&format!("node-{number}"), phase)?;
         }
         self.make_pods()?;
-        self.write_token(self.grant_token())?;
+        self.renew_token()?;
         self.publish()
     }
 
-    /// A token for the prober, beside those that there are.
-    pub fn grant_token(&self) -> String {
+    /// From now on it is probed by another token; the others live on.
+    fn renew_token(&self) -> Result<()> {
         let token = format!("soak-probe-token-{}", fastrand::u64(..));
         self.api.access().grant(&token, gardener::shoot_probe());
-        token
-    }
-
-    /// A kubeconfig with the token that it is probed by.
-    pub fn kubeconfig(&self) -> String {
-        self.api.kubeconfig(&self.record().token)
-    }
-
-    /// From now on it is probed by this token.
-    pub fn write_token(&self, token: String) -> Result<()> {
-        self.record().token = token;
+        self.record().tokens.push(token);
         self.write_secret(&self.kubeconfig())
     }
 
+    /// A kubeconfig with its newest token.
+    fn kubeconfig(&self) -> String {
+        let token = self.record().tokens.last().cloned();
+        self.api.kubeconfig(&token.unwrap_or_default())
+    }
+
     /// Writes the Secret.
-    pub fn write_secret(&self, kubeconfig: &str) -> Result<()> {
+    fn write_secret(&self, kubeconfig: &str) -> Result<()> {
         let secret = gardener::probe_secret(&self.namespace, kubeconfig);
         self.seed.apply(secret)?;
         Ok(())
@@ -231,28 +210,19 @@ struct RecordedRenewals {
 
 impl LeaseWriter for RecordedRenewals {
     async fn renew(&self, name: &str) -> bool {
-        let before = {
+        {
             let mut record = self.record.lock();
             if record.is_away() {
                 return false;
             }
-            let Some(node) = record.nodes.get_mut(name) else {
-                return true;
-            };
-            if node.cut {
-                return true;
-            }
             // Noted before, since the watchdog may see it and act on it before we go on.
-            std::mem::replace(&mut node.renewed, Instant::now())
-        };
-        // A node that leaves at this moment is not renewed.
+            match record.nodes.get_mut(name) {
+                Some(node) if !node.cut => node.renewed = Instant::now(),
+                _ => return true,
+            }
+        }
         let renewal = json!({"spec": {"renewTime": stamp(TimeDelta::zero())}});
         let written = self.store.patch(LEASES, "kube-node-lease", name, &renewal);
-        if written.is_err()
-            && let Some(node) = self.record.lock().nodes.get_mut(name)
-        {
-            node.renewed = before;
-        }
         written.is_ok()
     }
 }

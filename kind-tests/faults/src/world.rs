@@ -9,28 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use api_server::{MemoryApi, Options, Resource};
+use api_server::{FaultId, MemoryApi, Options, Resource};
 use http::Uri;
 use http::uri::Authority;
 use rand::RngExt;
 use testbed::gardener;
-use testbed::kubelets::Kubelets;
 use testbed::secrets::Credentials;
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::oracle::Oracle;
-use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, STORE, STORES, SoakShoot};
+use crate::shoot::{CA, KCM, MCM, STORE, SoakShoot};
 use crate::story::actor::rng;
-
-/// How long pods take to start or end.
-const PODS: Duration = Duration::from_millis(300);
-
-fn resources() -> Vec<Resource> {
-    let stores = Resource::custom("example.org/v1", "stores", "Store");
-    [gardener::resources(), vec![stores]].concat()
-}
+use crate::story::injected_fault;
 
 /// Everything.
 pub struct SoakWorld {
@@ -41,9 +33,6 @@ pub struct SoakWorld {
     pub owner: watch::Sender<(Option<&'static str>, usize)>,
     /// What nobody may show.
     pub credentials: Credentials,
-    /// Whether the agents' configs can be read: no process is started while one cannot, since it
-    /// would end at once, and rightly.
-    pub configs_good: watch::Sender<bool>,
 }
 
 impl SoakWorld {
@@ -51,16 +40,18 @@ impl SoakWorld {
     pub async fn build(seed: u64, count: u16, leeway: Duration) -> Result<Self> {
         let (now, mut rng) = (Instant::now(), rng(seed, "world"));
         let authority = api_server::Authority::new()?;
+        let stores = Resource::custom("example.org/v1", "stores", "Store");
+        let resources = [gardener::resources(), vec![stores]].concat();
         let server = |history, requests_kept| {
             let options = Options {
                 history,
                 requests_kept,
-                resources: resources(),
+                resources: resources.clone(),
                 ..Options::default()
             };
             MemoryApi::start(&authority, options)
         };
-        let seed = server(4096, 2000).await?;
+        let seed = server(4096, 100_000).await?;
         let mut shoots = Vec::new();
         for number in 0..count {
             let namespace = format!("shoot--soak--{number:03}");
@@ -86,8 +77,19 @@ impl SoakWorld {
             shoots,
             owner: watch::Sender::default(),
             credentials: Credentials::of(&["soak-probe-token"]),
-            configs_good: watch::Sender::new(true),
         })
+    }
+
+    /// The seed's API server has this fault from now on. Of some requests its id.
+    pub fn fail(&self, fault: &str) -> Result<Option<FaultId>> {
+        self.oracle.disturbances().seed = None;
+        injected_fault::begin(&self.seed, fault)
+    }
+
+    /// It answers as before, and all is as before after this time.
+    pub fn end_faults(&self, recovery: Duration) {
+        injected_fault::end(&self.seed);
+        self.oracle.disturbances().seed = Some(Instant::now() + recovery);
     }
 
     /// Whether the seed has this address.
@@ -101,11 +103,6 @@ impl SoakWorld {
         let mut servers = shoots.chain([&self.seed]);
         let server = servers.find(|api| is_at(api, address));
         server.ok_or(ErrorKind::ConnectionRefused)?.dial()
-    }
-
-    /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later.
-    pub fn kubelets(&self) -> Kubelets {
-        Kubelets::start(self.seed.store(), &[DEPLOYMENTS, STORES], PODS)
     }
 }
 

@@ -37,50 +37,14 @@ impl ScaledDependent {
             replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
             memory: annotation(REPLICAS).map(str::to_owned),
             marker: annotation(PROTECTED).is_some(),
-            ignored: matches!(
-                annotation(IGNORE),
-                Some("1" | "t" | "T" | "true" | "TRUE" | "True")
-            ),
-        }
-    }
-
-    /// The same with these replicas and this memory.
-    fn with(&self, replicas: i64, memory: Option<String>) -> Self {
-        Self {
-            replicas,
-            memory,
-            ..self.clone()
-        }
-    }
-
-    /// The same with a marker, or without.
-    fn marked(&self, marker: bool) -> Self {
-        Self {
-            marker,
-            ..self.clone()
+            ignored: annotation(IGNORE) == Some("true"),
         }
     }
 
     /// The remembered replicas, if they can be used (rules of D-31 to D-33).
     pub fn remembered(&self) -> Option<i64> {
-        let text = self.memory.as_deref()?;
-        let digits = text.strip_prefix('+').unwrap_or(text);
-        let number = digits
-            .bytes()
-            .all(|digit| digit.is_ascii_digit())
-            .then(|| digits.parse::<i64>().ok())?;
-        number.filter(|number| (1..=i64::from(i32::MAX)).contains(number))
-    }
-}
-
-impl std::fmt::Display for ScaledDependent {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}", self.replicas)?;
-        if let Some(memory) = &self.memory {
-            write!(out, " memory {memory:?}")?;
-        }
-        out.write_str(if self.marker { " held" } else { "" })?;
-        out.write_str(if self.ignored { " ignored" } else { "" })
+        let number = self.memory.as_deref()?.parse::<i32>().ok();
+        number.filter(|number| *number >= 1).map(i64::from)
     }
 }
 
@@ -90,44 +54,35 @@ impl std::fmt::Display for ScaledDependent {
 /// When it is none that it may ever make: what it breaks.
 pub fn write_kind(before: &Value, after: &Value) -> Result<WriteKind, String> {
     if rest(before) != rest(after) {
-        return Err("it changes more than replicas and its own annotations".into());
+        return Err("changes by more than replicas and its own annotations".into());
     }
     let [was, is] = [before, after].map(ScaledDependent::of);
-    let (allowed, kind, otherwise) = match (was.replicas, is.replicas) {
-        _ if was.ignored && was.marker => (
-            was.marked(false),
-            WriteKind::HandsOff,
-            "it touches what is to be ignored, and not its marker alone",
-        ),
-        _ if was.ignored => return Err("it touches what is to be ignored".into()),
-        (1.., 0) => {
-            let held = was.marker && was.remembered().is_some();
-            let kept = was.memory.clone().filter(|_| held);
-            let memory = kept.unwrap_or_else(|| was.replicas.to_string());
-            (
-                was.with(0, Some(memory)).marked(true),
-                WriteKind::Down,
-                "the memory is lost, wrong or overwritten, or the marker is missing",
-            )
+    if was == is {
+        return Err("is written without need".into());
+    }
+    let (remembers, memory) = (was.remembered(), was.memory.clone());
+    let (kind, replicas, memory, marker) = match (was.replicas, is.replicas) {
+        (replicas, _) if was.ignored => (WriteKind::HandsOff, replicas, memory, false),
+        (1.., 0) if was.marker && remembers.is_some() => (WriteKind::Down, 0, memory, true),
+        (1.., 0) => (WriteKind::Down, 0, Some(was.replicas.to_string()), true),
+        (0, 0) => {
+            let marker = was.marker || remembers.is_some();
+            (WriteKind::Marked, 0, memory, marker)
         }
-        (0, 1..) => (
-            was.with(was.remembered().unwrap_or(1), None).marked(false),
-            WriteKind::Up,
-            "it does not restore what is remembered, or leaves annotations",
-        ),
-        (1.., 1..) if was.marker => (
-            was.with(was.replicas, None).marked(false),
-            WriteKind::Up,
-            "more than the marker and the memory are taken away",
-        ),
-        (0, 0) if !was.marker && was.remembered().is_some() => (
-            was.marked(true),
-            WriteKind::Marked,
-            "more than the marker is written back",
-        ),
-        _ => return Err("there was nothing to write".into()),
+        (0, _) => (WriteKind::Up, remembers.unwrap_or(1), None, false),
+        (replicas, _) => {
+            let memory = memory.filter(|_| !was.marker);
+            (WriteKind::Up, replicas, memory, false)
+        }
     };
-    (is == allowed).then_some(kind).ok_or(otherwise.into())
+    let allowed = ScaledDependent {
+        replicas,
+        memory,
+        marker,
+        ignored: was.ignored,
+    };
+    let wrong = || format!("is written wrongly: {allowed:?} would be right");
+    (is == allowed).then_some(kind).ok_or_else(wrong)
 }
 
 /// All of an object that the watchdog must not change. No annotations and none at all are the same.

@@ -1,17 +1,12 @@
 //! Whoever makes a write is killed before or after it, or cut off until all is over: one outage and
 //! its end for each write of another one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use api_server::{Fault, Record, When};
-use clap::Parser;
-use faults::agents::running::CutOff;
+use faults::agents::running::{ProcessFault, Ways};
 use faults::life::{Life, on_paused_clock};
-use faults::options::SoakOptions;
-use nix::sys::signal::Signal;
-use parking_lot::Mutex;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -29,50 +24,49 @@ enum Fate {
     CutOff,
 }
 
+/// Whether it may be the fatal one. Events and renewals come at any time, and lose nothing.
+fn counts(record: &Record) -> bool {
+    record.is_write() && matches!(record.verb.as_str(), "patch" | "delete")
+}
+
 /// Lives through an outage of the nodes and one of a Service; whether there was such a write.
-async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
-    let options = SoakOptions::parse_from(["soak", "none", "--shoots=1", "--seed=1"]);
-    let life = Life::begin(&options, replicas, None).await?;
+async fn outage(write: usize, fate: Fate, replicas: usize) -> Result<bool> {
+    let life = Life::begin(1, 1, replicas, None).await?;
     let late = CancellationToken::new();
-    let sender = Arc::new(Mutex::new(String::new()));
-    let user = sender.clone();
-    let counts = move |record: &Record| {
-        // Events and renewals come at any time, and lose nothing.
-        let counts = record.is_write() && matches!(record.verb.as_str(), "patch" | "delete");
-        if counts {
-            user.lock().clone_from(&record.user);
-        }
-        counts
-    };
     let fault = match fate {
         Fate::KilledBefore => Fault::Stall,
         Fate::KilledAfter => Fault::StallAfter,
         Fate::CutOff => Fault::Hold(late.clone()),
     };
     let faults = life.world.seed.faults();
-    let fatal = faults.add(When::matches(counts).after(write).once(), fault);
+    let fatal = faults.add(When::matches(counts).after(write as u64).once(), fault);
     let strike = async {
         faults.met(fatal, 1).await;
-        let name = sender.lock().clone();
-        let replica = life.agents.0.iter().find(|replica| replica.name == name);
-        let replica = replica.expect("a replica wrote");
+        let asked = life.world.seed.requests().all();
+        let fatal = asked.iter().filter(|record| counts(record)).nth(write);
+        let writer = &fatal.expect("it was met").user;
+        let mut replicas = life.agents.0.iter();
+        let replica = replicas
+            .find(|replica| replica.name == writer)
+            .expect("a replica");
         match fate {
-            Fate::CutOff => replica.cut_off(CutOff::All, 3 * OUTAGE).await,
-            _ => replica.signal(Signal::SIGKILL),
+            Fate::CutOff => replica.cut_off(Ways::All, 3 * OUTAGE).await,
+            _ => replica.strike(ProcessFault::Killed),
         }
         late.cancel();
     };
     let story = async {
-        let shoot = &life.world.shoots[0];
-        shoot.cut_all(true);
-        sleep(OUTAGE).await;
-        shoot.turn(0, false);
-        shoot.crash(0, true);
-        shoot.cut_all(false);
-        sleep(OUTAGE / 4).await;
-        shoot.turn(0, true);
-        sleep(OUTAGE).await;
-        shoot.crash(0, false);
+        for (steps, time) in [
+            (&["cut"][..], OUTAGE),
+            (&["service 0 down", "pods 0 crash", "heal"], OUTAGE / 4),
+            (&["service 0 up"], OUTAGE),
+            (&["pods 0 run"], Duration::ZERO),
+        ] {
+            for step in steps {
+                life.world.shoots[0].act(step).expect("it can be done");
+            }
+            sleep(time).await;
+        }
     };
     tokio::select! {
         biased;
@@ -92,15 +86,18 @@ async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
 }
 
 /// Tries each write; how many there are.
-fn at_each_write(fates: &'static [Fate], replicas: usize) -> u64 {
-    let hit =
-        |write, fate| on_paused_clock(write, async move || outage(write, fate, replicas).await);
+fn at_each_write(fates: &'static [Fate], replicas: usize) -> usize {
+    let hit = |write, fate| {
+        on_paused_clock(write as u64, async move || {
+            outage(write, fate, replicas).await
+        })
+    };
     let all = (0..).take_while(|write| {
         fates
             .iter()
             .all(|fate| hit(*write, *fate).expect("no rule is broken"))
     });
-    all.count() as u64
+    all.count()
 }
 
 #[test]

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api_server::{Rule, User};
-use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use testbed::agent::{AgentKind, AgentStart};
 use testbed::log::tail;
-use testbed::{eventually_within, gardener, page};
+use testbed::{eventually_within, gardener};
 use tokio::time::{Instant, sleep};
 
-use super::running::{AgentTask, CutOff, RunningReplica};
+use super::running::{AgentTask, ProcessFault, RunningReplica, Ways};
 use crate::oracle::violations::ViolationKind;
 use crate::world::SoakWorld;
 
@@ -23,8 +22,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const END: Duration = Duration::from_secs(8);
 /// Between the end of a process and the start of the next one.
 const RESTART: Duration = Duration::from_secs(1);
-/// For so long a disturbance can be why a leader steps down.
-const EXCUSE: Duration = Duration::from_secs(20);
 
 /// So many of the last lines of a log are evidence.
 const LINES: usize = 30;
@@ -35,6 +32,11 @@ pub struct AgentReplica {
     pub start: AgentStart,
     pub(super) world: Arc<SoakWorld>,
     pub(super) state: Mutex<AgentProcess>,
+}
+
+/// Where one of its processes writes its log.
+fn log_of(start: &AgentStart, serial: usize) -> PathBuf {
+    start.log.with_extension(format!("{serial}.log"))
 }
 
 /// What a replica asks the seed with.
@@ -49,9 +51,7 @@ pub(super) struct AgentProcess {
     /// How many processes there have been.
     serial: usize,
     /// What we have sent that ends it.
-    sent: Option<Signal>,
-    /// When something last happened that may make a leader step down.
-    disturbed: Option<Instant>,
+    sent: Option<ProcessFault>,
 }
 
 impl AgentReplica {
@@ -62,23 +62,17 @@ impl AgentReplica {
         disturbances.at_work.insert(self.name, since);
     }
 
-    /// What it asks the seed with.
-    pub fn token(&self) -> String {
-        token(self.name)
-    }
-
     /// Who it is for the seed.
     pub fn user(&self) -> User {
-        let user = match self.start.kind {
+        let mut user = match self.start.kind {
             AgentKind::Prober => gardener::seed_prober(),
             AgentKind::Weeder => gardener::seed_weeder(),
         };
         let stores = Rule::new("get,list,watch,patch", "stores.example.org");
+        user.rules.get_or_insert_default().push(stores);
         // The same rights under a name of its own, so that the log of requests tells replicas apart.
-        User {
-            name: self.name.to_owned(),
-            rules: user.rules.map(|rules| [rules, vec![stores]].concat()),
-        }
+        user.name = self.name.to_owned();
+        user
     }
 
     pub fn is_running(&self) -> bool {
@@ -90,13 +84,9 @@ impl AgentReplica {
         self.state.lock().serial
     }
 
-    fn log_of(&self, serial: usize) -> PathBuf {
-        self.start.log.with_extension(format!("{serial}.log"))
-    }
-
     /// Where the process that runs now, or ran last, writes its log.
     pub fn log(&self) -> PathBuf {
-        self.log_of(self.serial())
+        log_of(&self.start, self.serial())
     }
 
     /// The id of the process.
@@ -104,15 +94,11 @@ impl AgentReplica {
         self.state.lock().process.as_ref()?.id()
     }
 
-    /// Starts the process.
-    pub fn start(&self) -> Result<()> {
-        self.start_as(|start| start)
-    }
-
-    /// The same, started otherwise.
-    pub fn start_as(&self, change: impl FnOnce(AgentStart) -> AgentStart) -> Result<()> {
-        let (serial, mut start) = (self.serial() + 1, change(self.start.clone()));
-        start.log = self.log_of(serial);
+    /// Starts the process, with flags and environment variables of its own.
+    pub fn start(&self, flags: &[String], environment: &[(String, String)]) -> Result<()> {
+        let (serial, mut start) = (self.serial() + 1, self.start.clone().with(flags));
+        start.environment = environment.to_vec();
+        start.log = log_of(&start, serial);
         self.world.credentials.watch(&start.log);
         let process = Some(match start.binary {
             Some(_) => RunningReplica::Process(Box::new(start.run()?)),
@@ -121,19 +107,13 @@ impl AgentReplica {
         *self.state.lock() = AgentProcess {
             process,
             serial,
-            disturbed: Some(Instant::now()),
-            ..AgentProcess::default()
+            sent: None,
         };
         self.set_at_work(true);
         if start.kind == AgentKind::Weeder {
             self.world.oracle.disturbances().weeder_started = Instant::now();
         }
         Ok(())
-    }
-
-    /// Something happens to the seed or to this process after which a leader may step down.
-    pub fn disturb(&self) {
-        self.state.lock().disturbed = Some(Instant::now());
     }
 
     /// Waits for the end of the process, and judges it.
@@ -146,8 +126,8 @@ impl AgentReplica {
             }
             sleep(POLL_INTERVAL).await;
         };
-        self.set_at_work(false);
         self.judge_end(code);
+        self.set_at_work(false);
         self.state.lock().process = None;
         Ok(())
     }
@@ -157,31 +137,21 @@ impl AgentReplica {
         loop {
             self.ended().await?;
             sleep(RESTART).await;
-            let mut configs_good = self.world.configs_good.subscribe();
-            // The sender is a field of the world.
-            configs_good.wait_for(|good| *good).await.ok();
-            self.start()?;
+            self.start(&[], &[])?;
         }
     }
 
     fn judge_end(&self, code: Option<i32>) {
         let oracle = &self.world.oracle;
-        let AgentProcess {
-            sent, disturbed, ..
-        } = *self.state.lock();
-        let excused = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
+        let sent = self.state.lock().sent;
+        let steps_down = || !tail(&self.log(), 1, "leadership lost").is_empty();
+        let excused = oracle.disturbances().excuse(self.name, Instant::now());
         match (sent, code) {
-            (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => {}
-            // Asked to end at the moment at which it lost the lead.
-            (Some(Signal::SIGTERM), Some(1)) if excused => {}
-            (None, Some(1)) if excused && !tail(&self.log(), 1, "leadership lost").is_empty() => {
+            (Some(ProcessFault::Killed), None) | (Some(ProcessFault::Terminated), Some(0)) => {}
+            // It may be asked to end at the moment at which it loses the lead.
+            (None | Some(ProcessFault::Terminated), Some(1)) if excused && steps_down() => {
                 oracle.violations.count("leaders that stepped down");
             }
-            // It was started at the moment at which its config was made unreadable, and rightly
-            // refuses to begin.
-            (None, Some(1))
-                if !*self.world.configs_good.borrow()
-                    && page::address(&self.log(), "/metrics").is_err() => {}
             (sent, code) => self.failed(&format!("ended with {code:?} after {sent:?}")),
         }
         self.search_log();
@@ -189,10 +159,9 @@ impl AgentReplica {
 
     /// The process did what none may do; the last lines of its log are the evidence.
     fn failed(&self, why: &str) {
-        let log = tail(&self.log(), LINES, "");
-        let lines: Vec<String> = log.lines().map(str::to_owned).collect();
-        let violations = &self.world.oracle.violations;
-        violations.found(ViolationKind::ProcessFailures, self.name, why, &lines);
+        let text = format!("{why}:\n{}", tail(&self.log(), LINES, ""));
+        let kind = ViolationKind::ProcessFailures;
+        self.world.oracle.violations.found(kind, self.name, &text);
     }
 
     /// Searches the log of the process for a panic.
@@ -203,17 +172,9 @@ impl AgentReplica {
         }
     }
 
-    /// What its last processes logged of a shoot.
-    pub fn logged(&self, namespace: &str) -> String {
-        let serial = self.serial();
-        let logs = [serial.saturating_sub(1), serial]
-            .map(|serial| tail(&self.log_of(serial), 25, namespace));
-        logs.join("\n").trim().to_owned()
-    }
-
     /// Asks it to end, as a kubelet does, and waits for that; it starts again.
     pub async fn terminate(&self) {
-        self.signal(Signal::SIGTERM);
+        self.strike(ProcessFault::Terminated);
         let serial = self.serial();
         let ended = eventually_within("it has ended", END, async || {
             let state = self.state.lock();
@@ -222,41 +183,34 @@ impl AgentReplica {
         });
         if ended.await.is_err() {
             self.failed(&format!("has not ended {END:?} after SIGTERM"));
-            self.signal(Signal::SIGKILL);
+            self.strike(ProcessFault::Killed);
         }
     }
 
     /// Cuts it off for a while.
-    pub async fn cut_off(&self, from: CutOff, time: Duration) {
-        self.cut(from, true);
+    pub async fn cut_off(&self, from: Ways, time: Duration) {
+        self.strike(ProcessFault::CutOff(from));
         sleep(time).await;
-        self.cut(from, false);
+        self.strike(ProcessFault::Back(from));
     }
 
-    /// Cuts it off, or no longer.
-    pub fn cut(&self, from: CutOff, is_cut: bool) {
-        self.set_at_work(!is_cut);
-        self.world.oracle.disturbances().suspended = Some(Instant::now());
-        let mut state = self.state.lock();
-        state.disturbed = Some(Instant::now());
-        // One that has just ended, or is about to be started again, cannot be cut off.
-        if let Some(process) = &state.process {
-            process.cut(from, is_cut).ok();
+    /// Something happens to it, of which the oracle knows.
+    pub fn strike(&self, fault: ProcessFault) {
+        self.set_at_work(matches!(fault, ProcessFault::Back(_)));
+        match fault {
+            ProcessFault::CutOff(_) | ProcessFault::Back(_) => {
+                self.world.oracle.disturbances().suspended = Some(Instant::now());
+            }
+            ends => self.state.lock().sent = Some(ends),
         }
+        self.strike_unseen(fault);
     }
 
-    /// Sends a signal, of which the oracle knows only if it ends the process.
-    pub fn signal(&self, signal: Signal) {
-        let ends = matches!(signal, Signal::SIGKILL | Signal::SIGTERM);
-        if ends {
-            self.set_at_work(false);
-        }
-        let mut state = self.state.lock();
-        state.disturbed = Some(Instant::now());
-        state.sent = Some(signal).filter(|_| ends).or(state.sent);
+    /// The same, and the oracle does not know.
+    pub fn strike_unseen(&self, fault: ProcessFault) {
         // One that has just ended, or is about to be started again, cannot be disturbed.
-        if let Some(process) = &state.process {
-            process.signal(signal).ok();
+        if let Some(process) = &self.state.lock().process {
+            process.strike(fault).ok();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -20,7 +20,6 @@ use prober::shoot_client::resources::Resources;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::wall;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -33,22 +32,29 @@ const LATENCY: u64 = 20;
 /// Bytes that are under way together at most.
 const PIECE: usize = 16 << 10;
 
-/// What an agent cannot reach for a while.
+/// What happens to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CutOff {
-    /// Nothing: a process is suspended, and a task has no way.
-    All,
-    Seed,
-    Shoots,
+pub enum ProcessFault {
+    Terminated,
+    Killed,
+    /// It cannot go these ways. A process is suspended, whichever they are.
+    CutOff(Ways),
+    /// It can go them again.
+    Back(Ways),
 }
 
-/// The way of an agent to API servers, which may be cut. Waiters are woken in their order, unlike by
-/// tokio's watch channel, so that a seed repeats its life.
-#[derive(Default)]
-struct Way {
-    is_cut: AtomicBool,
-    opened: Notify,
+/// Ways of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    All,
+    ToSeed,
+    ToShoots,
 }
+
+/// How often a way that is cut is tried again.
+const RETRY: Duration = Duration::from_millis(100);
+
+type IsCut = [Arc<AtomicBool>; 2];
 
 pub enum RunningReplica {
     Process(Box<RunningAgent>),
@@ -59,12 +65,10 @@ pub enum RunningReplica {
 pub struct AgentTask {
     work: JoinHandle<Result<()>>,
     shutdown: CancellationToken,
-    ways: Ways,
+    /// Whether the ways to the seed, and to the shoots, are cut.
+    cut: IsCut,
     log: PathBuf,
 }
-
-/// To the seed, and to the shoots.
-type Ways = [Arc<Way>; 2];
 
 impl RunningReplica {
     /// Its exit code, which one that was killed does not have; none while it runs.
@@ -75,22 +79,19 @@ impl RunningReplica {
         }
     }
 
-    pub fn signal(&self, signal: Signal) -> Result<()> {
-        match (self, signal) {
-            (Self::Process(agent), signal) => agent.signal(signal)?,
-            (Self::Task(task), Signal::SIGTERM) => task.shutdown.cancel(),
-            (Self::Task(task), Signal::SIGKILL) => task.work.abort(),
-            (Self::Task(task), signal) => task.cut(CutOff::All, signal == Signal::SIGSTOP),
-        }
-        Ok(())
-    }
-
-    /// Cuts it off, or no longer. A process is suspended whatever it is cut off from.
-    pub fn cut(&self, from: CutOff, is_cut: bool) -> Result<()> {
-        match self {
-            Self::Process(agent) if is_cut => agent.signal(Signal::SIGSTOP)?,
-            Self::Process(agent) => agent.signal(Signal::SIGCONT)?,
-            Self::Task(task) => task.cut(from, is_cut),
+    /// Something happens to it.
+    pub fn strike(&self, fault: ProcessFault) -> Result<()> {
+        match (self, fault) {
+            (Self::Process(agent), fault) => agent.signal(match fault {
+                ProcessFault::Terminated => Signal::SIGTERM,
+                ProcessFault::Killed => Signal::SIGKILL,
+                ProcessFault::CutOff(_) => Signal::SIGSTOP,
+                ProcessFault::Back(_) => Signal::SIGCONT,
+            })?,
+            (Self::Task(task), ProcessFault::Terminated) => task.shutdown.cancel(),
+            (Self::Task(task), ProcessFault::Killed) => task.work.abort(),
+            (Self::Task(task), ProcessFault::CutOff(ways)) => task.cut(ways, true),
+            (Self::Task(task), ProcessFault::Back(ways)) => task.cut(ways, false),
         }
         Ok(())
     }
@@ -108,8 +109,8 @@ impl AgentTask {
     /// Starts an agent that reaches the API servers of a world without sockets.
     pub fn start(start: &AgentStart, name: &'static str, world: &Arc<SoakWorld>) -> Result<Self> {
         let args = AgentArgs::try_parse_from(start.arguments())?;
-        let (args, shutdown, ways) = (args.validate()?, CancellationToken::new(), Ways::default());
-        let dialer = dialer(world.clone(), ways.clone());
+        let (args, shutdown, cut) = (args.validate()?, CancellationToken::new(), IsCut::default());
+        let dialer = dialer(world.clone(), cut.clone());
         let span = tracing::error_span!("replica", replica = name);
         let work = match start.kind {
             AgentKind::Prober => {
@@ -132,18 +133,18 @@ impl AgentTask {
         Ok(Self {
             work,
             shutdown,
-            ways,
+            cut,
             log,
         })
     }
 
-    fn cut(&self, from: CutOff, is_cut: bool) {
-        let [seed, shoots] = &self.ways;
-        if from != CutOff::Shoots {
-            seed.cut(is_cut);
+    fn cut(&self, ways: Ways, is_cut: bool) {
+        let [seed, shoots] = &self.cut;
+        if ways != Ways::ToShoots {
+            seed.store(is_cut, Relaxed);
         }
-        if from != CutOff::Seed {
-            shoots.cut(is_cut);
+        if ways != Ways::ToSeed {
+            shoots.store(is_cut, Relaxed);
         }
     }
 
@@ -158,10 +159,7 @@ impl AgentTask {
                 Some(1)
             }
             Err(error) if error.is_cancelled() => None,
-            Err(error) => {
-                std::fs::write(&self.log, format!("panicked: {error}\n"))?;
-                Some(2)
-            }
+            Err(_) => Some(2),
         }))
     }
 }
@@ -172,31 +170,9 @@ impl Drop for AgentTask {
     }
 }
 
-impl Way {
-    fn cut(&self, is_cut: bool) {
-        self.is_cut.store(is_cut, Ordering::Relaxed);
-        self.opened.notify_waiters();
-    }
-
-    fn is_cut(&self) -> bool {
-        self.is_cut.load(Ordering::Relaxed)
-    }
-
-    /// Waits for as long as it is cut.
-    async fn open(&self) {
-        loop {
-            let opened = self.opened.notified();
-            if !self.is_cut() {
-                return;
-            }
-            opened.await;
-        }
-    }
-}
-
 /// Dials the API servers of a world. Each connection has a latency of its own, drawn for each server
 /// apart: who else is dialed meanwhile changes nothing.
-fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
+fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: IsCut) -> Dialer {
     let seed = fastrand::u64(..);
     let latencies = Arc::new(Mutex::new(BTreeMap::<String, fastrand::Rng>::new()));
     Dialer::new(move |address: Uri| {
@@ -209,7 +185,9 @@ fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
         let latency = Duration::from_millis(drawn.u64(1..=LATENCY));
         async move {
             sleep(latency).await;
-            way.open().await;
+            while way.load(Relaxed) {
+                sleep(RETRY).await;
+            }
             let far = world.dial(&address)?;
             let (near, client) = duplex(PIECE);
             tokio::spawn(carry(near, far, latency, way));
@@ -220,7 +198,7 @@ fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
 
 /// Carries bytes both ways until one has ended. What is sent while the way is cut ends it, so that
 /// nothing arrives late; a quiet connection lives on.
-async fn carry(near: DuplexStream, far: DuplexStream, latency: Duration, way: Arc<Way>) {
+async fn carry(near: DuplexStream, far: DuplexStream, latency: Duration, way: Arc<AtomicBool>) {
     let ((from_near, to_near), (from_far, to_far)) = (split(near), split(far));
     tokio::select! {
         biased;
@@ -233,12 +211,12 @@ async fn carry_one_way(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     latency: Duration,
-    way: &Way,
+    way: &AtomicBool,
 ) {
     let mut piece = vec![0; PIECE];
     while let Ok(length @ 1..) = from.read(&mut piece).await {
         sleep(latency).await;
-        if way.is_cut() || to.write_all(&piece[..length]).await.is_err() {
+        if way.load(Relaxed) || to.write_all(&piece[..length]).await.is_err() {
             return;
         }
     }

@@ -1,5 +1,5 @@
-//! Whether something keeps the watchdog from knowing or acting: faults that are on, and when the
-//! last one ended.
+//! What keeps the watchdog from knowing or acting: faults that are on, and since when the last one is
+//! over.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,40 +8,18 @@ use tokio::time::Instant;
 
 use crate::pace::{HAND_OVER, ON_GUARD, PROBE_AGE, SUSPENDED_PROBE_AGE};
 
-/// Faults of one kind. Several may be on at once.
-#[derive(Clone, Copy, Debug)]
-pub struct Disturbance {
-    on: u32,
-    clear_from: Instant,
-}
+/// When the consequences of the last fault are over; none while one is on.
+pub type ClearFrom = Option<Instant>;
 
-impl Disturbance {
-    /// Clear from this moment on.
-    pub fn clear_from(clear_from: Instant) -> Self {
-        Self { on: 0, clear_from }
-    }
-
-    /// A fault begins.
-    pub fn begin(&mut self) {
-        self.on += 1;
-    }
-
-    /// A fault ends, whose consequences may last until then.
-    pub fn end(&mut self, clear_from: Instant) {
-        self.on = self.on.saturating_sub(1);
-        self.clear_from = self.clear_from.max(clear_from);
-    }
-
-    /// Since when it has been clear; none while it is not.
-    pub fn clear_since(&self, now: Instant) -> Option<Instant> {
-        (self.on == 0 && self.clear_from <= now).then_some(self.clear_from)
-    }
-}
+/// How long a suspension matters.
+const MEMORY: Duration = Duration::from_secs(12);
+/// For so long a disturbance can be why a leader steps down.
+const EXCUSE: Duration = Duration::from_secs(15);
 
 /// What all shoots share.
 #[derive(Debug)]
 pub struct Disturbances {
-    pub seed: Disturbance,
+    pub seed: ClearFrom,
     /// Since when each replica has been at work; none while it does not run, or is suspended.
     pub at_work: BTreeMap<&'static str, Option<Instant>>,
     /// When a weeder last started or applied another config: it opens a window for each ready
@@ -50,47 +28,14 @@ pub struct Disturbances {
     /// When a prober was last suspended or went on.
     pub suspended: Option<Instant>,
     /// How late this machine may let processes run.
-    leeway: Duration,
-}
-
-/// The disturbances at one moment.
-#[derive(Clone, Copy, Debug)]
-pub struct DisturbanceSnapshot {
-    /// Since when the seed has answered, so that what stands there is known.
-    pub seed_since: Option<Instant>,
-    /// Since when the seed has answered and a prober has led.
-    pub clear_since: Option<Instant>,
-    /// Since when the seed has answered and a prober has watched, leading or not.
-    pub guarded_since: Option<Instant>,
-    /// Since when the seed has answered and a weeder has led.
-    pub weeding_since: Option<Instant>,
-    pub weeder_started: Instant,
-    /// Whether a prober was suspended lately.
-    pub suspended: bool,
-    /// How late this machine may let processes run.
     pub leeway: Duration,
 }
-
-impl DisturbanceSnapshot {
-    /// How old the finding may be that a write rests on.
-    pub fn probe_age(&self) -> Duration {
-        let age = if self.suspended {
-            SUSPENDED_PROBE_AGE
-        } else {
-            PROBE_AGE
-        };
-        age + self.leeway
-    }
-}
-
-/// How long a suspension matters.
-const MEMORY: Duration = Duration::from_secs(12);
 
 impl Disturbances {
     /// Nothing is wrong from this moment on, but that nobody is at work.
     pub fn new(clear_from: Instant, leeway: Duration) -> Self {
         Self {
-            seed: Disturbance::clear_from(clear_from),
+            seed: Some(clear_from),
             at_work: BTreeMap::new(),
             weeder_started: clear_from,
             suspended: None,
@@ -98,30 +43,49 @@ impl Disturbances {
         }
     }
 
-    /// How it is at this moment.
-    pub fn at(&self, now: Instant) -> DisturbanceSnapshot {
-        let seed_since = self.seed.clear_since(now);
-        let both =
-            |agents: Option<Instant>| Some(seed_since?.max(agents.filter(|from| *from <= now)?));
-        let since = |agent: &'static str| {
-            let replicas = self.at_work.iter();
-            let of_agent = replicas.filter(move |(name, _)| name.starts_with(agent));
-            of_agent.map(|(_, since)| *since)
+    fn replicas(&self, agent: &str) -> impl Iterator<Item = Option<Instant>> {
+        let of_agent = move |(name, _): &(&&str, _)| name.starts_with(agent);
+        self.at_work
+            .iter()
+            .filter(of_agent)
+            .map(|(_, since)| *since)
+    }
+
+    /// Since when the seed has answered, and an agent has been ready.
+    fn with_seed(&self, ready_from: Instant, now: Instant) -> Option<Instant> {
+        let both = self.seed?.max(ready_from);
+        (both <= now).then_some(both)
+    }
+
+    /// Since when the seed has answered and a replica of an agent has led: whoever is not at work may
+    /// have led before.
+    pub fn led_since(&self, agent: &str, now: Instant) -> Option<Instant> {
+        let all_since: Option<Vec<_>> = self.replicas(agent).collect();
+        self.with_seed(all_since?.into_iter().max()? + HAND_OVER, now)
+    }
+
+    /// Since when the seed has answered and a prober has watched, leading or not.
+    pub fn guarded_since(&self, now: Instant) -> Option<Instant> {
+        let watched = self.replicas("prober").flatten().min()?;
+        self.with_seed(watched + ON_GUARD, now)
+    }
+
+    /// How old the finding may be that a write rests on.
+    pub fn probe_age(&self, now: Instant) -> Duration {
+        let was_suspended = self.suspended.is_some_and(|at| now - at < MEMORY);
+        let age = if was_suspended {
+            SUSPENDED_PROBE_AGE
+        } else {
+            PROBE_AGE
         };
-        // Whoever is not at work may have led.
-        let led = |agent| {
-            let all_since: Option<Vec<_>> = since(agent).collect();
-            Some(all_since?.into_iter().max()? + HAND_OVER)
-        };
-        let watched = since("prober").flatten().min();
-        DisturbanceSnapshot {
-            seed_since,
-            clear_since: both(led("prober")),
-            guarded_since: both(watched.map(|since| since + ON_GUARD)),
-            weeding_since: both(led("weeder")),
-            weeder_started: self.weeder_started,
-            suspended: self.suspended.is_some_and(|at| now - at < MEMORY),
-            leeway: self.leeway,
-        }
+        age + self.leeway
+    }
+
+    /// Whether a replica may have stepped down for what happened to it or to the seed.
+    pub fn excuse(&self, replica: &str, now: Instant) -> bool {
+        let at_work = self.at_work.get(replica).copied().flatten();
+        [at_work, self.seed]
+            .iter()
+            .any(|since| since.is_none_or(|since| now < since + EXCUSE))
     }
 }

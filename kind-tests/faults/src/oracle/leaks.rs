@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// How much of each thing a process uses: tasks, files (descriptors), threads, and `resident_kib` of
+/// How much of each thing a process uses: tasks, files (descriptors), and `resident_kib` of
 /// memory.
 pub type Used = BTreeMap<&'static str, u64>;
 

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::judge::{Episode, LastingCondition, Sample};
+use self::judge::{LastingCondition, Sample};
 use self::pods::ControlPlanePods;
-use super::disturbances::Disturbance;
+use super::disturbances::ClearFrom;
 use super::truth::{BLUR, LeaseTruth};
-use crate::pace::{BEAT, GRACE, PROBE_AGE, WELL};
+use crate::pace::{BEAT, GRACE, PROBE_AGE};
 use crate::writes::ScaledDependent;
 
-/// How much of the past is kept: more than any probe's age, and than a replica that does not lead
-/// waits before it restores, at ten samples a second and one more for each write.
+/// How much of the past is kept: more than a fault of a minute and any probe's age, at ten samples a
+/// second and one more for each write.
 const SAMPLES: usize = 1000;
 const EVENTS: usize = 70;
 /// A lease that is not known yet is watched for a beat and so much longer before its silence counts
@@ -57,11 +57,11 @@ pub struct ShootRecord {
     pub dependents: BTreeMap<String, ScaledDependent>,
     /// The replicas that its owner wants of them.
     pub wanted: BTreeMap<String, i64>,
-    /// The token that it is probed by.
-    pub token: String,
+    /// The tokens that it may be probed by, the one in its Secret last.
+    pub tokens: Vec<String>,
     pub pods: ControlPlanePods,
     /// What keeps the shoot's API server from answering the watchdog.
-    pub api: Disturbance,
+    pub api: ClearFrom,
     /// Since when its Cluster says that it must not be probed, or operators have paused it.
     pub left_alone_since: Option<Instant>,
     /// Since when somebody can have been watching it without a break.
@@ -72,12 +72,14 @@ pub struct ShootRecord {
     unsettled_until: Instant,
     samples: VecDeque<Sample>,
     events: VecDeque<(Instant, String)>,
-    /// When somebody else last brought a dependent up: it goes down again with the next probe,
-    /// which nothing hastens.
-    raised_at: Option<Instant>,
+    /// When somebody else last changed a dependent: one that is up goes down again with the next
+    /// probe, which nothing hastens.
+    touched_at: Instant,
+    /// Since when complete answers have shown an outage, and when a probe has last seen one.
+    failing_since: Option<Instant>,
+    seen_failing_at: Option<Instant>,
     exposed: LastingCondition,
     stuck: LastingCondition,
-    episode: Option<Episode>,
 }
 
 impl ShootRecord {
@@ -88,19 +90,20 @@ impl ShootRecord {
             nodes: BTreeMap::new(),
             dependents: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            token: String::new(),
+            tokens: Vec::new(),
             pods: ControlPlanePods::new(from),
-            api: Disturbance::clear_from(from),
+            api: Some(from),
             left_alone_since: None,
             watched_from: from,
             away: None,
             unsettled_until: from,
             samples: VecDeque::new(),
             events: VecDeque::new(),
-            raised_at: None,
+            touched_at: from,
+            failing_since: None,
+            seen_failing_at: None,
             exposed: LastingCondition::default(),
             stuck: LastingCondition::default(),
-            episode: None,
         }
     }
 
@@ -113,10 +116,8 @@ impl ShootRecord {
     pub fn others_wrote(&mut self, name: &str, is: ScaledDependent, now: Instant) {
         let was = self.dependents.get(name).cloned().unwrap_or_default();
         if was != is {
-            self.note(now, format!("others write {name}: {was} -> {is}"));
-            if is.replicas > was.replicas {
-                self.raised_at = Some(now);
-            }
+            self.note(now, format!("others write {name}: {was:?} -> {is:?}"));
+            self.touched_at = now;
         }
         self.dependents.insert(name.to_owned(), is);
     }
@@ -127,16 +128,13 @@ impl ShootRecord {
         self.unsettled_until = now + PROBE_AGE;
     }
 
-    /// The API server goes away, for its nodes too.
-    pub fn leave(&mut self, now: Instant) {
-        self.note(now, "the API server is away, for its nodes too");
-        self.away = Some((now, None));
-    }
-
-    /// It is back, and so are the nodes that have their way to it as soon as each tries again.
-    pub fn come_back(&mut self, now: Instant) {
-        self.note(now, "the API server is back");
-        self.away = self.away.map(|(from, _)| (from, Some(now)));
+    /// The API server goes away, for its nodes too, or is back, and so are the nodes that have their
+    /// way to it as soon as each tries again.
+    pub fn leave(&mut self, now: Instant, is_away: bool) {
+        self.away = match self.away {
+            Some((from, _)) if !is_away => Some((from, Some(now))),
+            _ => Some((now, None)),
+        };
     }
 
     /// Whether the nodes cannot reach it.
@@ -169,23 +167,6 @@ impl ShootRecord {
         counted.map(lease).collect()
     }
 
-    /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before
-    /// this moment.
-    fn was_in_outage_lately(&self, at: Instant) -> bool {
-        let span = at - (WELL - PROBE_AGE)..=at;
-        let mut failing_since = None;
-        let mut lately = self
-            .samples
-            .iter()
-            .filter(|sample| span.contains(&sample.at));
-        lately.any(|sample| {
-            let fails = sample.answers && !sample.judgement.may_up;
-            failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
-            // A probe was made in so long a time.
-            failing_since.is_some_and(|since| sample.at - since >= PROBE_AGE)
-        })
-    }
-
     /// Whether all that can be taken down is.
     fn is_safe(&self) -> bool {
         let mut dependents = self.dependents.values();
@@ -206,7 +187,7 @@ impl ShootRecord {
             return Some(format!("{name} does not renew its lease"));
         }
         if let Some((name, one)) = self.dependents.iter().find(|(_, one)| is_scaled(one)) {
-            return Some(format!("{name} is at {one}"));
+            return Some(format!("{name} is {one:?}"));
         }
         self.pods.why_not_idle()
     }

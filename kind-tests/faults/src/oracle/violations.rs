@@ -20,16 +20,12 @@ pub enum ViolationKind {
     LeaderlessWrites,
     /// A pod deleted that must not be.
     WrongDeletions,
-    /// An outage without an answer although complete answers could be had.
+    /// An outage without an answer in time although complete answers could be had.
     MissedOutages,
-    /// A clean outage that was answered after the first node's end.
-    LateAnswers,
-    /// Healthy, and not restored although complete answers could be had.
+    /// Healthy, and not restored in time although complete answers could be had.
     NotRestored,
     /// A crash-looping pod left alone although its Service had recovered.
     NotWeeded,
-    /// Not idle after a round.
-    NotAtRest,
     /// Tasks, connections, file descriptors or memory that grow.
     Leaks,
     /// A process that ended, panicked or leaked a token.
@@ -48,8 +44,7 @@ pub struct Violations {
 #[derive(Debug, Default)]
 pub struct RunTotals {
     pub found: BTreeMap<ViolationKind, u64>,
-    /// The first things found that are not printed yet: where, and what with all that happened
-    /// there.
+    /// The first things found that are not printed yet: where, and what.
     pub evidence: Vec<(String, String)>,
     pub counts: BTreeMap<&'static str, u64>,
 }
@@ -76,14 +71,12 @@ impl Violations {
     }
 
     /// Something was found.
-    pub fn found(&self, kind: ViolationKind, place: &str, text: &str, story: &[String]) {
+    pub fn found(&self, kind: ViolationKind, place: &str, text: &str) {
         let at = self.start.elapsed().as_secs_f64();
         let mut totals = self.totals();
         *totals.found.entry(kind).or_default() += 1;
         if totals.found.values().sum::<u64>() <= SHOWN {
-            let story = story.join("\n    ");
-            let evidence =
-                format!("{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {story}");
+            let evidence = format!("{at:.1} s, {place}: {kind:?}: {text}");
             totals.evidence.push((place.to_owned(), evidence));
         }
     }

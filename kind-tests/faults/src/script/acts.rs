@@ -1,36 +1,24 @@
 //! What happens in a story.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use api_server::{Fault, MemoryApi, Network, Record, Rule, When};
+use api_server::{Fault, MemoryApi, Record, Rule, When};
 use chrono::TimeDelta;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{Method, Request};
 use serde_json::{Value, json};
-use testbed::agent::AgentStart;
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice};
 use testbed::gardener::{PROTECTED, REPLICAS};
 use testbed::renewers::stamp;
-use tokio::time::Instant;
 
 use super::Script;
 use super::checks::scales;
-use crate::oracle::disturbances::Disturbance;
-use crate::pace::{HAND_OVER, STOP_DEADLINE};
+use crate::agents::replica::token;
 use crate::shoot::long;
-use crate::story::be_away;
-use crate::story::injected_fault::{InjectedFault, number};
+use crate::story::injected_fault::number;
 
 impl Script {
-    pub(super) fn start(&self, name: &str) -> Result<()> {
-        self.replica(name).start_as(|start| AgentStart {
-            environment: self.environment.clone(),
-            ..start.with(&self.flags)
-        })
-    }
-
     /// `OLD => NEW` in each config file that has it.
     pub(super) fn configure(&self, change: &str) -> Result<()> {
         let change = change.replace("\\n", "\n");
@@ -50,24 +38,17 @@ impl Script {
         Ok(())
     }
 
-    /// Agents may do only this on the seed, or this too.
-    pub(super) fn allow(&self, only: Option<(&str, &str)>, also: Option<(&str, &str)>) {
-        let rule = |(verbs, resources)| Rule::new(verbs, resources);
+    /// Agents may do only this on the seed, or this beside all that they may usually.
+    pub(super) fn allow(&self, verbs: &str, resources: &str, only: bool) {
         for replica in &self.life.agents.0 {
             let mut user = replica.user();
-            if let Some(only) = only {
-                user.rules = Some(vec![rule(only)]);
+            let rules = user.rules.get_or_insert_default();
+            if only {
+                rules.clear();
             }
-            user.rules.get_or_insert_default().extend(also.map(rule));
-            self.seed().access().grant(&replica.token(), user);
+            rules.push(Rule::new(verbs, resources));
+            self.seed().access().grant(&token(replica.name), user);
         }
-    }
-
-    /// The API server is away, for its nodes too.
-    pub(super) async fn be_away(&self, time: Duration) {
-        self.disturb(false);
-        be_away(self.shoot(), InjectedFault::Network(Network::Refused), time).await;
-        self.shoot().record().api.end(Instant::now());
     }
 
     /// The prober checks each second whether the shoot is `here`, as long as this says; no longer for
@@ -87,77 +68,52 @@ impl Script {
     }
 
     /// Others do something to a dependent while a write of it arrives.
-    pub(super) fn meanwhile(&mut self, change: &'static str) -> Result<()> {
-        let (shoot, name) = (self.shoot().clone(), change.split(' ').next());
-        let name = long(name.context("a name")?);
-        let acts = move |record: &Record| {
+    pub(super) fn meanwhile(&self, change: &str) -> Result<()> {
+        let (name, _) = change.split_once(' ').context("no change")?;
+        let (shoot, name, change) = (
+            self.shoot().clone(),
+            long(name).to_owned(),
+            change.to_owned(),
+        );
+        self.observe(move |record| {
             if scales(record) && record.name == name {
-                shoot.others(change).expect("it can be done");
+                shoot.others(&change).expect("it can be done");
             }
-            false
-        };
-        self.seed().faults().add(When::matches(acts), Fault::Stall);
+        });
         Ok(())
     }
 
     /// A pod is changed or replaced while the first DELETE of it arrives.
     pub(super) fn meanwhile_pod(&self, place: &str, is_replaced: bool) -> Result<()> {
-        let (namespace, name) = place.split_once('/').context("no name")?;
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
         let mut new = crash_looping(place, "apiserver")?;
         new["metadata"]["labels"]["a"] = "b".into();
         let store = self.seed().store().clone();
         let is_over = AtomicBool::new(false);
-        let acts = move |record: &Record| {
-            if record.verb == "delete" && record.name == name && !is_over.swap(true, Relaxed) {
+        self.observe(move |record| {
+            if record.verb == "delete" && !is_over.swap(true, Relaxed) {
                 if is_replaced {
-                    let gone = store.delete("pods", &namespace, &name);
+                    let gone = store.delete("pods", &record.namespace, &record.name);
                     gone.expect("it is there");
                 }
                 store.apply(new.clone()).expect("a pod");
             }
-            false
-        };
-        self.seed().faults().add(When::matches(acts), Fault::Stall);
+        });
         Ok(())
+    }
+
+    /// Something observes each request to the seed while it arrives.
+    fn observe(&self, observe: impl Fn(&Record) + Send + Sync + 'static) {
+        let observes = When::matches(move |record| {
+            observe(record);
+            false
+        });
+        self.seed().faults().add(observes, Fault::Stall);
     }
 
     pub(super) fn api(&self, is_seed: bool) -> &MemoryApi {
         match is_seed {
             true => self.seed(),
             false => &self.shoot().api,
-        }
-    }
-
-    /// From now on the oracle knows that an API server does not answer as it should.
-    pub(super) fn disturb(&self, is_seed: bool) {
-        match is_seed {
-            true => self.life.world.oracle.disturbances().seed.begin(),
-            false => self.shoot().record().api.begin(),
-        }
-    }
-
-    /// An API server has this fault from now on.
-    pub(super) fn fail(&mut self, is_seed: bool, fault: &str) -> Result<()> {
-        self.disturb(is_seed);
-        let begun = InjectedFault::named(fault)?.begin(self.api(is_seed));
-        self.fault = begun.map(|id| (is_seed, id)).or(self.fault);
-        Ok(())
-    }
-
-    /// Everybody answers as before.
-    pub(super) fn end_faults(&self) {
-        let now = Instant::now();
-        let shoots = self.life.world.shoots.iter().map(|shoot| &*shoot.api);
-        for api in shoots.chain([self.seed()]) {
-            api.faults().clear();
-            api.set_network(Network::Up);
-        }
-        // All that was on is over, and nothing else is due.
-        let seed = Disturbance::clear_from(now + HAND_OVER);
-        self.life.world.oracle.disturbances().seed = seed;
-        for shoot in &self.life.world.shoots {
-            shoot.record().api = Disturbance::clear_from(now + STOP_DEADLINE);
         }
     }
 
@@ -182,15 +138,13 @@ impl Script {
         let marker = rest.contains(&"held").then_some("");
         let memory = rest.iter().find(|word| number::<i64>(word).is_ok());
         let patch = json!({"metadata": {"annotations": {REPLICAS: memory, PROTECTED: marker}}, "spec": {"replicas": number::<i64>(replicas)?}});
-        let path = ("/apis/apps/v1", "deployments", long(name));
-        self.ask(replica, Method::PATCH, path, patch.to_string())
-            .await
+        let place = ("/apis/apps/v1", "deployments", long(name));
+        self.ask(replica, Method::PATCH, place, patch).await
     }
 
     pub(super) async fn delete(&self, words: &[&str]) -> Result<()> {
-        let path = ("/api/v1", "pods", words[1]);
-        self.ask(words[0], Method::DELETE, path, String::new())
-            .await
+        let place = ("/api/v1", "pods", words[1]);
+        self.ask(words[0], Method::DELETE, place, json!({})).await
     }
 
     /// Sends a request to the seed in the name of a replica.
@@ -199,22 +153,20 @@ impl Script {
         replica: &str,
         method: Method,
         (api, resource, name): (&str, &str, &str),
-        body: String,
+        body: Value,
     ) -> Result<()> {
-        let namespace = &self.shoot().namespace;
         let content = match method {
             Method::PATCH => "application/merge-patch+json",
             _ => "application/json",
         };
+        let namespace = &self.shoot().namespace;
+        let token = token(self.replica(replica).name);
         let request = Request::builder()
             .method(method)
             .uri(format!("{api}/namespaces/{namespace}/{resource}/{name}"))
-            .header(
-                AUTHORIZATION,
-                format!("Bearer {}", self.replica(replica).token()),
-            )
+            .header(AUTHORIZATION, format!("Bearer {token}"))
             .header(CONTENT_TYPE, content)
-            .body(body)?;
+            .body(body.to_string())?;
         let status = self.seed().answer(request).await?.status();
         ensure!(status.is_success(), "{status}");
         Ok(())

@@ -1,16 +1,17 @@
 //! What comes of a story.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api_server::{Record, Requests};
+use api_server::Record;
 use serde_json::Value;
 use testbed::page::{ScrapedMetrics, page};
 use testbed::{PATIENCE, eventually_within};
 use tokio::time::timeout;
 
 use super::Script;
-use crate::story::injected_fault::number;
+use crate::story::injected_fault::{number, requests};
 
 /// Within this time all is so that a story waits for.
 const SOON: Duration = Duration::from_secs(60);
@@ -30,13 +31,16 @@ impl Script {
         [self.shoot().api.requests().total(), seed.total() - others]
     }
 
-    /// So many probes cost one request each, and the seed none.
-    pub(super) async fn frugal(&self, count: usize) -> Result<()> {
-        let [shoot, seed] = self.requests();
-        let api = &self.shoot().api;
-        answered(api.requests(), count, |_| true).await?;
-        ensure!(self.requests() == [shoot + count as u64, seed], "more");
-        ensure!(api.connections().accepted == 1, "on another connection");
+    /// Waits until so many more probes were answered well.
+    pub(super) async fn probes(&self, count: u64) -> Result<()> {
+        let all = self.shoot().api.requests();
+        let (before, is_one) = (all.total(), requests("200 leases"));
+        let enough = |all: &VecDeque<Record>| {
+            let new = all.iter().filter(|record| record.number >= before);
+            let answered = new.filter(|record| is_one(record)).count() as u64;
+            (answered >= count).then_some(())
+        };
+        timeout(PATIENCE, all.wait_for(enough)).await?;
         Ok(())
     }
 
@@ -60,24 +64,22 @@ impl Script {
                 "ignored" => is.replicas == wanted && is.ignored,
                 replicas => is.replicas == number::<i64>(replicas)? && untouched,
             };
-            ensure!(so, "{name} is at {is}, wanted {wanted}");
+            ensure!(so, "{name} is {is:?}, wanted {wanted}");
             Ok(())
         })
         .await
     }
 
     /// The names of the dependents that writes were asked for, in the order of their arrival.
-    pub fn written(&self) -> Vec<String> {
-        let all = self.seed().requests().all().into_iter();
-        all.filter(scales).map(|record| record.name).collect()
+    pub(super) fn written(&self) -> Vec<String> {
+        self.names_of(scales)
     }
 
-    /// The same of dry runs.
-    pub(super) fn rehearsed(&self) -> Vec<String> {
-        let all = self.seed().requests().all().into_iter();
-        all.filter(Record::is_dry_run)
-            .map(|record| record.name)
-            .collect()
+    /// The names in requests to the seed that are so.
+    pub(super) fn names_of(&self, so: impl Fn(&Record) -> bool) -> Vec<String> {
+        let mut all = self.seed().requests().all();
+        all.retain(so);
+        all.into_iter().map(|record| record.name).collect()
     }
 
     pub(super) fn has(&self, place: &str) -> bool {
@@ -156,23 +158,7 @@ impl Script {
     }
 }
 
-/// Waits until so many more requests that are so were answered well.
-pub(super) async fn answered(
-    requests: &Requests,
-    count: usize,
-    so: impl Fn(&Record) -> bool,
-) -> Result<()> {
-    let before = requests.total();
-    let more =
-        |record: &&Record| record.number >= before && record.status == Some(200) && so(record);
-    let enough = requests.wait_for(|all| (all.iter().filter(more).count() >= count).then_some(()));
-    timeout(PATIENCE, enough).await.context("no such requests")
-}
-
 /// Whether a request is a write to a dependent.
 pub fn scales(record: &Record) -> bool {
-    let is_one = ["deployments.", "stores."]
-        .iter()
-        .any(|begin| record.resource.starts_with(begin));
-    record.is_write() && is_one
+    requests("write deployments.|stores.")(record)
 }

@@ -3,12 +3,27 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use api_server::FaultId;
 use serde_json::{Value, json};
-use testbed::gardener::{IGNORE, PAUSE, PROTECTED, REPLICAS};
+use testbed::gardener::{IGNORE, PAUSE, PROBE_SECRET, PROTECTED, REPLICAS};
 
-use super::{CLUSTERS, DEPENDENTS, SoakShoot, long, resource_of};
+use super::{CLUSTERS, DEPENDENTS, MACHINES, NODES, SoakShoot, long, resource_of};
 use crate::pace::INITIAL_DELAY;
-use crate::story::injected_fault::number;
+use crate::story::injected_fault::{self, number};
+
+/// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry:
+/// later by the second that a throttling API server has asked for.
+const CONSEQUENCES: Duration = Duration::from_millis(1500);
+
+/// In the place of a token.
+const EXEC: &str =
+    "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";
+
+const DISK_PRESSURE: &str = r#"{"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "STATE"}]}}"#;
+const IN_PLACE_UPDATE: &str = r#"{"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "InPlaceUpdate", "status": "True", "reason": "STATE"}]}}"#;
+const NOT_MANAGED: &str =
+    r#"{"metadata": {"annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": STATE}}}"#;
+const PHASE: &str = r#"{"status": {"currentStatus": {"phase": "STATE"}}}"#;
 
 impl SoakShoot {
     /// Does at once what a step says; whether it is for a shoot.
@@ -16,7 +31,21 @@ impl SoakShoot {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         self.note(step);
         match verb {
-            "cut" | "heal" => self.cut_all(verb == "cut"),
+            "cut" | "heal" => self.change_nodes(rest, |node| node.cut = verb == "cut"),
+            "joins" => self.add_node(rest, Duration::ZERO)?,
+            "leaves" => self.remove_node(rest)?,
+            "spoil" | "mend" => self.spoil(rest, verb == "spoil")?,
+            "shoot" => drop(self.fail(rest)?),
+            "secret" => self.change_secret(rest)?,
+            "service" | "pods" => {
+                let (service, state) = rest.split_once(' ').context("no state")?;
+                match (number(service)?, state) {
+                    (service, "up" | "down") => self.turn(service, state == "up")?,
+                    (service, state) => self.crash(service, state == "crash"),
+                }
+            }
+            "api" => self.update_record(|record, now| record.leave(now, rest == "away")),
+            "over" => self.end_faults(),
             "grace" => self.set_grace(number(rest)?)?,
             "hands" => self.leave_alone(rest == "off"),
             "cluster" => self.change_cluster(rest)?,
@@ -27,6 +56,69 @@ impl SoakShoot {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Its API server has this fault from now on, which keeps the watchdog from getting answers. Of
+    /// some requests its id.
+    pub fn fail(&self, fault: &str) -> Result<Option<FaultId>> {
+        self.record().api = None;
+        injected_fault::begin(&self.api, fault)
+    }
+
+    /// Answers can be had again.
+    pub fn end_faults(&self) {
+        injected_fault::end(&self.api);
+        self.update_record(|record, now| record.api = Some(now + CONSEQUENCES));
+    }
+
+    /// The Secret is gone or useless, or has the token again; or the token in it is renewed, or the
+    /// oldest one expires.
+    fn change_secret(&self, change: &str) -> Result<()> {
+        self.record().api = None;
+        let good = self.kubeconfig();
+        self.write_secret(&match change {
+            "renewed" => return self.renew_token(),
+            "expired" => {
+                let oldest = self.record().tokens.remove(0);
+                self.api.access().revoke(&oldest);
+                return Ok(());
+            }
+            "gone" => {
+                let store = &self.seed;
+                store.delete("secrets", &self.namespace, PROBE_SECRET)?;
+                return Ok(());
+            }
+            "empty" => String::new(),
+            "nonsense" => "{neither: YAML nor".to_owned(),
+            "plugin" => good.replace("    token:", EXEC),
+            "elsewhere" => good.replace("https://127.0.0.1:", "https://127.0.0.2:"),
+            _ => good,
+        })
+    }
+
+    /// `WHAT NODES`: these nodes, or their Machines, say that they do not count, or that they do
+    /// again.
+    fn spoil(&self, words: &str, is_bad: bool) -> Result<()> {
+        let (what, nodes) = words.split_once(' ').context("no nodes")?;
+        let (resource, patch, bad, good) = match what {
+            "pressure" => (NODES, DISK_PRESSURE, "True", "False"),
+            "update" => (NODES, IN_PLACE_UPDATE, "ReadyForUpdate", "UpdateSuccessful"),
+            "unmanaged" => (NODES, NOT_MANAGED, "\"1\"", "null"),
+            "failed" => (MACHINES, PHASE, "Failed", "Running"),
+            _ => (MACHINES, PHASE, "Terminating", "Running"),
+        };
+        let patch = patch.replace("STATE", if is_bad { bad } else { good });
+        let patch = serde_json::from_str(&patch)?;
+        self.update_record(|record, now| record.unsettle(now));
+        self.change_nodes(nodes, |node| node.counts = !is_bad);
+        let (store, namespace) = match resource {
+            NODES => (self.api.store(), ""),
+            _ => (&self.seed, &*self.namespace),
+        };
+        for name in nodes.split(',') {
+            store.patch(resource, namespace, name, &patch)?;
+        }
+        Ok(())
     }
 
     fn set_grace(&self, seconds: u64) -> Result<()> {

@@ -10,80 +10,50 @@ use serde_json::{Value, json};
 
 use crate::shoot::long;
 
-/// One fault to inject.
-pub enum InjectedFault {
-    /// Some requests are not answered as they should be.
-    Answers(When, Fault),
-    /// The way to it is another.
-    Network(Network),
-    /// It is over at once.
-    Moment(fn(&MemoryApi)),
+/// A fault begins: `VERB RESOURCE PLACE: FAULT xN` of some requests N, or what becomes of all. Of some
+/// requests its id.
+pub fn begin(api: &MemoryApi, words: &str) -> Result<Option<FaultId>> {
+    match words {
+        "refused" => api.set_network(Network::Refused),
+        "silent" => api.set_network(Network::Silent),
+        "cut" => api.cut_connections(),
+        "watches break" => api.store().break_watches(),
+        "compacted" => {
+            api.store().compact();
+            api.store().break_watches();
+        }
+        words => {
+            let (which, fault) = words.split_once(": ").context("no fault in it")?;
+            let (fault, times) = match fault.rsplit_once(" x") {
+                Some((fault, times)) => (fault, number(times)?),
+                None => (fault, u64::MAX),
+            };
+            let when = When::matches(requests(which)).times(times);
+            return Ok(Some(api.faults().add(when, fault_of(fault)?)));
+        }
+    }
+    Ok(None)
 }
 
-impl InjectedFault {
-    /// `VERB RESOURCE PLACE: FAULT xN`: of some requests N, or what becomes of all.
-    pub fn named(words: &str) -> Result<Self> {
-        Ok(match words {
-            "refused" => Self::Network(Network::Refused),
-            "silent" => Self::Network(Network::Silent),
-            "cut" => Self::Moment(MemoryApi::cut_connections),
-            "watches break" => Self::Moment(|api| api.store().break_watches()),
-            "compacted" => Self::Moment(|api| {
-                api.store().compact();
-                api.store().break_watches();
-            }),
-            words => {
-                let (which, fault) = words.split_once(": ").context("no fault in it")?;
-                let (fault, times) = match fault.rsplit_once(" x") {
-                    Some((fault, times)) => (fault, number(times)?),
-                    None => (fault, u64::MAX),
-                };
-                Self::Answers(requests(which).times(times), fault_of(fault)?)
-            }
-        })
-    }
-
-    /// `false` if it is over at once.
-    pub fn lasts(&self) -> bool {
-        !matches!(self, Self::Moment(_))
-    }
-
-    /// It begins; of some answers its id.
-    pub fn begin(self, api: &MemoryApi) -> Option<FaultId> {
-        match self {
-            Self::Answers(when, fault) => return Some(api.faults().add(when, fault)),
-            Self::Network(network) => api.set_network(network),
-            Self::Moment(strike) => strike(api),
-        }
-        None
-    }
-
-    /// It lasts for as long as this takes, if it is not over at once.
-    pub async fn during(self, api: &MemoryApi, time: impl Future<Output = ()>) {
-        let lasts = self.lasts();
-        let begun = self.begin(api);
-        if lasts {
-            time.await;
-            api.set_network(Network::Up);
-        }
-        if let Some(id) = begun {
-            api.faults().remove(id);
-        }
-    }
+/// All faults end.
+pub fn end(api: &MemoryApi) {
+    api.faults().clear();
+    api.set_network(Network::Up);
 }
 
 /// `VERB RESOURCE PLACE`, of which the last ones may be missing: `*` is any, `write` each verb that
-/// changes something, `rehearse` a patch that is a dry run, `!` all but this resource, and a place a
-/// path or what stands in one.
-fn requests(words: &str) -> When {
+/// changes something, `rehearse` a patch that is a dry run, a number the status of the answer, `!` all
+/// but this resource, and a place a path or what stands in one.
+pub fn requests(words: &str) -> impl Fn(&Record) -> bool + Send + Sync + 'static {
     let mut words = words.split(' ').map(str::to_owned);
     let [verb, resource, place] = [(); 3].map(|()| words.next().unwrap_or("*".to_owned()));
-    let place = long(&place).to_owned();
-    When::matches(move |record: &Record| {
+    let (status, place) = (verb.parse().ok(), long(&place).to_owned());
+    move |record| {
         let is_verb = match &*verb {
             "*" => true,
             "write" => record.is_write(),
             "rehearse" => record.is_dry_run(),
+            _ if status.is_some() => record.status == status,
             verb => !record.is_dry_run() && verb.split('|').any(|one| one == record.verb),
         };
         let is_of = |name: &str| name == "*" || record.resource.starts_with(name);
@@ -97,11 +67,10 @@ fn requests(words: &str) -> When {
             part => record.path.contains(part),
         };
         is_verb && is_resource && is_there
-    })
+    }
 }
 
-/// The fault that words name.
-pub fn fault_of(words: &str) -> Result<Fault> {
+fn fault_of(words: &str) -> Result<Fault> {
     let json = |code, body: Value| Fault::Answer {
         code,
         headers: Vec::new(),

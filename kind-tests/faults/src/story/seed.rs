@@ -5,27 +5,17 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
-use nix::sys::signal::Signal;
 use tokio::time::Instant;
 
 use super::actor::Actor;
-use super::injected_fault::InjectedFault;
 use crate::agents::Agents;
-use crate::agents::running::CutOff;
+use crate::agents::running::{ProcessFault, Ways};
 use crate::pace::HAND_OVER;
 use crate::world::SoakWorld;
 
 /// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed
 /// is taken.
 const RECOVERY: Duration = Duration::from_secs(5);
-
-/// What happens to a process.
-#[derive(Clone, Copy, Debug)]
-enum ProcessFault {
-    Terminated,
-    Killed,
-    CutOff(CutOff),
-}
 
 /// The story of the seed, of the processes, or of the configs.
 pub struct SeedFaults<'a> {
@@ -54,12 +44,10 @@ const FAULTS: [(&str, f64); 15] = [
     ("compacted", 0.0),
 ];
 
-/// Changes of the configs: something, what comes in its place, and whether that can be read.
-const CONFIGS: [(&str, &str, bool); 4] = [
-    ("probeInterval: 2s", "probeInterval: 3s", true),
-    ("probeInterval: 2s", "probeInterval: 30", false),
-    ("watchDuration: 12s", "watchDuration: 11s", true),
-    ("watchDuration: 12s", "watchDuration: -1s", false),
+/// Changes of the configs: something, and what comes in its place.
+const CONFIGS: [(&str, &str); 2] = [
+    ("probeInterval: 2s", "probeInterval: 3s"),
+    ("watchDuration: 12s", "watchDuration: 11s"),
 ];
 
 impl SeedFaults<'_> {
@@ -76,7 +64,6 @@ impl SeedFaults<'_> {
 
     /// The seed fails now and then, for so long that it may cost an agent the lead, or not.
     pub async fn seed(mut self, long: bool) -> Result<()> {
-        let oracle = &self.world.oracle;
         while self.another(12.0..=30.0).await {
             let (fault, most) = self.actor.pick(FAULTS);
             let fault = match long {
@@ -84,28 +71,25 @@ impl SeedFaults<'_> {
                 true => fault.replace("!leases", "*"),
                 false => fault.to_owned(),
             };
-            let injected = InjectedFault::named(&fault)?;
-            let lasts = injected.lasts();
-            let time = self.actor.seconds(if long {
-                0.5..=11.0
-            } else {
-                0.2..=most.max(0.2)
+            let time = self.actor.seconds(match (most, long) {
+                (0.0, _) => 0.0..=0.0,
+                (_, true) => 0.5..=11.0,
+                (most, false) => 0.2..=most,
             });
-            oracle.violations.count("seed faults");
+            self.world.oracle.violations.count("seed faults");
             self.note_all(&format!("SEED: {fault}"));
-            oracle.disturbances().seed.begin();
-            let lasting = async {
-                self.agents.0.iter().for_each(|replica| replica.disturb());
-                self.actor.pause(time).await;
-                self.agents.0.iter().for_each(|replica| replica.disturb());
-            };
             if fault.starts_with("list|watch") {
                 self.world.seed.store().break_watches();
             }
-            injected.during(&self.world.seed, lasting).await;
+            self.world.fail(&fault)?;
+            self.actor.pause(time).await;
             self.note_all("SEED: as before");
-            let recovery = if long && lasts { HAND_OVER } else { RECOVERY };
-            oracle.disturbances().seed.end(Instant::now() + recovery);
+            let recovery = if long && most > 0.0 {
+                HAND_OVER
+            } else {
+                RECOVERY
+            };
+            self.world.end_faults(recovery);
         }
         Ok(())
     }
@@ -115,41 +99,39 @@ impl SeedFaults<'_> {
         while self.another(10.0..=24.0).await {
             let replica = self.actor.pick(&self.agents.0);
             self.world.oracle.violations.count("process faults");
-            let all = ProcessFault::CutOff(CutOff::All);
+            let all = ProcessFault::CutOff(Ways::All);
             let (fault, from, to) = self.actor.pick([
                 (ProcessFault::Terminated, 0.0, 0.0),
                 (ProcessFault::Killed, 0.0, 0.0),
                 (all, 0.2, 3.0),
                 (all, 3.0, 12.0),
                 (all, 12.0, 90.0),
-                (ProcessFault::CutOff(CutOff::Seed), 1.0, 90.0),
-                (ProcessFault::CutOff(CutOff::Shoots), 1.0, 90.0),
+                (ProcessFault::CutOff(Ways::ToSeed), 1.0, 90.0),
+                (ProcessFault::CutOff(Ways::ToShoots), 1.0, 90.0),
             ]);
             let time = self.actor.seconds(from..=to);
             self.note_all(&format!("AGENT {}: {fault:?} for {time:.1?}", replica.name));
             match fault {
                 ProcessFault::Terminated => replica.terminate().await,
-                ProcessFault::Killed => replica.signal(Signal::SIGKILL),
-                ProcessFault::CutOff(from) => replica.cut_off(from, time).await,
+                ProcessFault::CutOff(ways) => replica.cut_off(ways, time).await,
+                fault => replica.strike(fault),
             }
             self.note_all(&format!("AGENT {}: done", replica.name));
         }
     }
 
-    /// Configs change, some of them into something that must be refused.
+    /// Configs change.
     pub async fn configs(mut self) -> Result<()> {
         let oracle = &self.world.oracle;
         while self.another(15.0..=35.0).await {
-            let (old, new, is_good) = self.actor.pick(CONFIGS);
+            let (old, new) = self.actor.pick(CONFIGS);
             oracle.violations.count("config changes");
             self.note_all(&format!("CONFIG: {new}"));
-            self.world.configs_good.send_replace(is_good);
             self.agents.configure(old, new)?;
             oracle.disturbances().weeder_started = Instant::now();
             self.actor.wait(3.0..=10.0).await;
             self.note_all("CONFIG: as before");
-            self.agents.configure_as_usual()?;
-            self.world.configs_good.send_replace(true);
+            self.agents.configure(new, old)?;
             oracle.disturbances().weeder_started = Instant::now();
         }
         Ok(())

@@ -19,7 +19,7 @@ fn protection_is_rehearsed() {
         ("nor is anything by a standby",
          "lease prober another; prober; probes 1; 70 s; rehearsed"),
         ("nor in a dry run, which needs no rights to write",
-         "flag --dry-run; hands off; prober; probes 1; 70 s; rehearsed; wrote-nothing"),
+         "flag --dry-run; hands off; prober; probes 1; 70 s; rehearsed; asked write *: 0"),
         ("nor during an outage, and after it only when all is up",
          "cut; prober; all held; 70 s; rehearsed; heal; all up; rehearsed kcm mcm ca store"),
         ("nor while the shoot cannot be asked",

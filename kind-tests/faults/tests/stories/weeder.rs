@@ -1,10 +1,7 @@
 //! What a weeder asks for and deletes.
 
-use std::borrow::Cow;
-
 use api_server::Record;
 use faults::script::{tell, told};
-use reqwest::Url;
 use serde_json::json;
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice};
 
@@ -22,11 +19,11 @@ fn pods_are_deleted_when_their_service_is_back() {
         ("windows and deletions are counted",
          r#"weeder; metric dwd_seed_known 1; seed delete pods q: 403; seed delete pods p: 503 x1; crash a/p; crash b/q; recover a; recover b; metric dwd_weeder_deletions_total{result="deleted"} 1; metric dwd_weeder_deletions_total{result="forbidden"} 1; metric dwd_weeder_deletions_total{result="server"} 1; metric dwd_weeder_namespaces 2; metric dwd_weeder_windows_open 2; metric dwd_weeder_windows_opened_total{reason="recovery"} 2; unready a; unready b; metric dwd_weeder_windows_closed_total{reason="not_ready"} 2; metric dwd_weeder_windows_open 0; found ForbiddenRequests"#),
         ("other selectors apply as at a start",
-         r#"weeder; metric dwd_seed_known 1; recover a; crash a/q; gone a/q; ready c added; crash a/p other; crash c/r; there a/p; config   etcd-main-client: =>   added: {podSelectors: [{matchLabels: {role: apiserver}}]}\n  etcd-main-client: {podSelectors: [{matchLabels: {role: other}}]}\n  unused:; gone a/p; gone c/r; page /readyz 200 watches; lists 4; recover d added; crash d/s; gone d/s; metric dwd_weeder_windows_closed_total{reason="dropped"} 1; metric dwd_weeder_windows_opened_total{reason="start"} 2; metric dwd_weeder_windows_open 3"#),
+         r#"weeder; metric dwd_seed_known 1; recover a; crash a/q; gone a/q; ready c added; crash a/p other; crash c/r; there a/p; config   etcd-main-client: =>   added: {podSelectors: [{matchLabels: {role: apiserver}}]}\n  etcd-main-client: {podSelectors: [{matchLabels: {role: other}}]}\n  unused:; gone a/p; gone c/r; page /readyz 200 watches; asked list *: 4; recover d added; crash d/s; gone d/s; metric dwd_weeder_windows_closed_total{reason="dropped"} 1; metric dwd_weeder_windows_opened_total{reason="start"} 2; metric dwd_weeder_windows_open 3"#),
         ("a right that is missing is used once it is back, in each namespace",
          r#"only get,list,watch,create,update pods,endpointslices.discovery.k8s.io,leases.coordination.k8s.io; weeder; metric dwd_seed_known 1; crash a/p; crash b/q; recover a; recover b; metric dwd_weeder_deletions_total{result="forbidden"} 2; 9 s; metric dwd_weeder_deletions_total{result="forbidden"} 2; also delete pods; gone a/p; gone b/q; found ForbiddenRequests"#),
         ("without the lead nothing is deleted, and with it at once what a recovery before it calls for",
-         r#"lease weeder other; weeder; metric dwd_seed_known 1; crash a/p; recover a; metric dwd_weeder_namespaces 1; 9 s; there a/p; lease weeder -; gone a/p; metric dwd_weeder_windows_opened_total{reason="recovery"} 1; lists 2"#),
+         r#"lease weeder other; weeder; metric dwd_seed_known 1; crash a/p; recover a; metric dwd_weeder_namespaces 1; 9 s; there a/p; lease weeder -; gone a/p; metric dwd_weeder_windows_opened_total{reason="recovery"} 1; asked list *: 2"#),
     ]);
 }
 
@@ -79,16 +76,18 @@ fn start_costs_few_requests() {
         (
             "endpointslices.discovery.k8s.io",
             2,
-            "kubernetes.io/service-name in (etcd-main-client,kube-apiserver)",
+            "labelSelector=kubernetes.io%2Fservice-name+in+%28etcd-main-client%2Ckube-apiserver%29",
         ),
-        ("pods", 4, "gardener.cloud/role in (controlplane)"),
+        (
+            "pods",
+            4,
+            "labelSelector=gardener.cloud%2Frole+in+%28controlplane%29",
+        ),
     ] {
         let of = |record: &&Record| record.resource == resource && record.verb != "delete";
         let reads: Vec<_> = asked.iter().filter(of).collect();
         let pages = (count * SHOOTS).div_ceil(500);
         assert_eq!(reads.len(), pages + 1, "{reads:#?}");
-        let url = Url::parse(&format!("http://seed/?{}", reads[0].query)).expect("a query");
-        let selects = ("labelSelector".into(), Cow::from(selector));
-        assert!(url.query_pairs().any(|pair| pair == selects), "{url}");
+        assert!(reads[0].query.contains(selector), "{}", reads[0].query);
     }
 }

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_server::ObservedWrite;
-use testbed::crash_loop::ROLE;
 use tokio::time::Instant;
 
 use super::judge::Violation;
-use crate::oracle::disturbances::DisturbanceSnapshot;
+use crate::oracle::disturbances::Disturbances;
 use crate::oracle::violations::ViolationKind;
 use crate::pace::{HAND_OVER, WINDOW};
 
@@ -38,7 +37,6 @@ struct PodState {
     crashing_since: Option<Instant>,
     /// Until when it may have been seen crashing.
     crashed_until: Instant,
-    reported: bool,
 }
 
 impl ControlPlanePods {
@@ -65,33 +63,25 @@ impl ControlPlanePods {
             self.pods.remove(name);
             return;
         }
-        let metadata = &write.after["metadata"];
-        let owned =
-            metadata["ownerReferences"][0].is_object() && metadata["labels"][ROLE.0] == ROLE.1;
-        let needs = SERVICES
-            .iter()
-            .position(|(_, role)| metadata["labels"]["role"] == *role)
-            .filter(|_| owned);
-        let crashing = write.after["status"]["containerStatuses"][0]["state"]["running"].is_null();
+        let role = &write.after["metadata"]["labels"]["role"];
+        let crashes = write.after["status"]["containerStatuses"][0]["state"]["running"].is_null();
         let new = PodState {
-            needs,
+            needs: SERVICES.iter().position(|(_, needed_by)| role == needed_by),
             crashing_since: None,
             crashed_until: now,
-            reported: false,
         };
         let pod = self.pods.entry(name.to_owned()).or_insert(new);
-        match (crashing, pod.crashing_since) {
-            (true, None) => (pod.crashing_since, pod.reported) = (Some(now), false),
-            (false, Some(_)) => (pod.crashing_since, pod.crashed_until) = (None, now + WAY),
-            _ => {}
+        if !crashes && pod.crashing_since.is_some() {
+            pod.crashed_until = now + WAY;
         }
+        pod.crashing_since = pod.crashing_since.or(Some(now)).filter(|_| crashes);
     }
 
     /// Whether a pod may be deleted.
     pub fn may_be_deleted(
         &self,
         name: &str,
-        disturbances: DisturbanceSnapshot,
+        disturbances: &Disturbances,
         now: Instant,
     ) -> Result<(), String> {
         let pod = self.pods.get(name).ok_or("nobody knows it")?;
@@ -108,40 +98,31 @@ impl ControlPlanePods {
         if now <= until + WAY + disturbances.leeway {
             return Ok(());
         }
-        let (not, for_so_long) = (if ready { "" } else { "not " }, (now - since).as_secs_f64());
-        Err(format!(
-            "what it needs has {not}been ready for {for_so_long:.1} s"
-        ))
+        let time = now - since;
+        Err(format!("what it needs is ready: {ready}, for {time:.1?}"))
     }
 
     /// The pods that should have been deleted.
-    pub fn tick(&mut self, disturbances: DisturbanceSnapshot, now: Instant) -> Vec<Violation> {
-        let mut findings = Vec::new();
+    pub fn tick(&mut self, disturbances: &Disturbances, now: Instant) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let weeding = disturbances.led_since("weeder", now);
         for (name, pod) in &mut self.pods {
             let Some((service, crashing)) = pod.needs.zip(pod.crashing_since) else {
                 continue;
             };
             let (ready, since) = self.services[service];
             // The weeder must have known that the Service was down.
-            let watched = disturbances
-                .weeding_since
-                .is_some_and(|clear| clear + WAY <= since);
+            let watched = weeding.is_some_and(|clear| clear + WAY <= since);
             let waited = now.saturating_duration_since(since.max(crashing));
-            if ready
-                && watched
-                && !pod.reported
-                && waited > DELETED_WITHIN + disturbances.leeway
-                && now < since + WINDOW
-            {
-                pod.reported = true;
-                let waited = waited.as_secs_f64();
-                let text = format!(
-                    "pod {name} crashes, for {waited:.1} s although what it needs is ready again"
-                );
-                findings.push((ViolationKind::NotWeeded, text));
+            let is_late = waited > DELETED_WITHIN + disturbances.leeway;
+            if ready && watched && is_late && now < since + WINDOW {
+                // Found once, then counted again.
+                pod.crashing_since = Some(now);
+                let text = format!("pod {name} crashes {waited:.1?} after what it needs was ready");
+                found.push((ViolationKind::NotWeeded, text));
             }
         }
-        findings
+        found
     }
 
     /// Why the pods are not idle; none when they are.
