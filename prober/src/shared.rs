@@ -92,7 +92,6 @@ impl Shared {
                 .iter()
                 .map(|dependent| seed.state(&dependent.resource, namespace))
                 .collect(),
-            permits: ByDirection::default(),
             machines,
             spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
             chance: fastrand::f64(),

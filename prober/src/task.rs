@@ -14,7 +14,7 @@ use common::process::{LAST_ANSWERS, propagate_panic};
 use common::view::Namespaced;
 use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::moment::Moment;
-use prober_core::plan::{ByDirection, Direction};
+use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::Observed;
 use prober_core::shoot::{Action, Answer, Environment, Input, Order, Owner, Shoot, Start};
@@ -91,8 +91,8 @@ struct Task {
     rehearsals: Rehearsals,
     /// Time of the next rehearsal; `None` while there is none to come.
     rehearsal_due: Option<Moment>,
-    /// What no write takes of them is given back after each input.
-    permits: ByDirection<Option<Permit>>,
+    /// Comes with an input, and is given back after it if no write takes it.
+    permit: Permit,
     /// True if the config names other dependents now, of which this task knows nothing.
     is_outdated: bool,
     /// True if nothing more is begun.
@@ -166,7 +166,7 @@ impl Task {
             confirmed: Confirmed::default(),
             rehearsals: Rehearsals::default(),
             rehearsal_due: None,
-            permits: ByDirection::default(),
+            permit: None,
             is_outdated: false,
             is_closed: false,
             cluster: Arc::clone(cluster),
@@ -201,8 +201,8 @@ impl Task {
         let input = match done {
             Err(ended) => return propagate_panic(Err::<Done, _>(ended)),
             Ok(Done::Permitted(direction, permit)) => {
-                self.permits[direction] = Some(permit);
-                Input::Woken
+                self.permit = permit;
+                Input::Permitted(direction)
             }
             Ok(Done::Decreed(verdict)) => Input::Decreed(verdict),
             Ok(Done::Written(id, result)) => Input::Written(id, result),
@@ -235,11 +235,7 @@ impl Task {
             ..
         } = &self.context;
         let machines = self.machines.of(&shared.seed, namespace);
-        let mut env = shared.environment(namespace, config, &self.cluster, machines);
-        env.permits = ByDirection {
-            up: self.permits.up.is_some(),
-            down: self.permits.down.is_some(),
-        };
+        let env = shared.environment(namespace, config, &self.cluster, machines);
         let now = shared.clock.now();
         for action in self.context.shoot.input(input, &env, now) {
             match action {
@@ -255,7 +251,7 @@ impl Task {
                 }
             }
         }
-        self.permits = ByDirection::default();
+        self.permit = None;
         self.reporter.updated(&self.context, &env);
         self.rehearse(&env, now);
     }
@@ -375,7 +371,7 @@ impl Task {
     }
 
     fn write(&mut self, order: Order) {
-        let permit = self.permits[order.direction].take();
+        let permit = self.permit.take();
         let writer = Arc::clone(&self.context.shared.writer);
         let id = order.dependent;
         let target = Target {

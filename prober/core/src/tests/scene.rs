@@ -165,10 +165,6 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
         settings: Arc::new(ShootSettings::default()),
         leads: true,
         dry_run: false,
-        permits: ByDirection {
-            up: true,
-            down: true,
-        },
         seed_since: ByDirection {
             up: Some(Moment::START),
             down: Some(Moment::START),
