@@ -11,6 +11,7 @@ use prober_core::plan::ByDirection;
 use prober_core::shoot::{Environment, Owner};
 use prober_core::verdict::BackedNodes;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::observability::metrics::Metrics;
@@ -18,7 +19,7 @@ use crate::observability::shoot_statuses::ShootStatuses;
 use crate::seed::{ClusterState, Seed};
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
-use crate::write::Writer;
+use crate::write::Permits;
 
 /// Time per shoot over which probes are spread that all shoots would take at once.
 const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
@@ -29,13 +30,15 @@ pub struct Shared {
     pub resources: Arc<Resources>,
     pub config: watch::Receiver<Arc<Config>>,
     pub seed: Arc<Seed>,
-    pub writer: Arc<Writer>,
+    pub permits: Arc<Permits>,
     pub suspend_detector: SuspendDetector,
     pub metrics: Metrics,
     pub statuses: ShootStatuses,
     pub events: Events,
     /// In a dry run nothing is written, but logged and counted.
     pub election: Election,
+    /// Ends the process.
+    pub shutdown: CancellationToken,
 }
 
 impl Shared {

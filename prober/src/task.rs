@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use common::process::{LAST_ANSWERS, propagate_panic};
 use common::view::Namespaced;
+use parking_lot::Mutex;
 use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::moment::Moment;
 use prober_core::plan::Direction;
-use prober_core::refusal::Refusal;
 use prober_core::replicas::Observed;
 use prober_core::shoot::{Action, Answer, Environment, Input, Order, Owner, Shoot, Start};
 use prober_core::verdict::{BackedNodes, Verdict};
 use tokio::task::JoinError;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::JoinMap;
 use tracing::Instrument;
@@ -32,10 +32,9 @@ use crate::seed::{ClusterState, Seed};
 use crate::shared::Shared;
 use crate::shoot_client::error::{ProbeError, ProbeStep};
 use crate::shoot_client::{Budget, ShootClient};
-use crate::write::{Confirmed, Permit, Target};
+use crate::write::Permit;
 
 /// A shoot that is to be probed.
-#[derive(Clone)]
 pub(crate) struct Assignment {
     pub namespace: String,
     /// As it is at the start.
@@ -45,17 +44,16 @@ pub(crate) struct Assignment {
     pub decree: Option<Verdict>,
     /// Ends the task; also cancelled at the end of the process.
     pub cancel: CancellationToken,
-    pub process: CancellationToken,
+    /// Time at which the seed's API server confirmed to a standby what is known of the shoot.
+    pub confirmed: Mutex<Option<Instant>>,
 }
 
 /// A shoot and its surroundings, as a report may need them.
 pub(crate) struct ShootContext {
-    pub namespace: String,
+    pub assigned: Arc<Assignment>,
     pub shared: Shared,
     pub config: Arc<Config>,
     pub shoot: Shoot,
-    /// In place of what probes say.
-    pub decree: Option<Verdict>,
     pub probe_began: Moment,
 }
 
@@ -70,10 +68,10 @@ enum Job {
 
 enum Done {
     Probed(ShootClient, Result<Answer, ProbeError>),
-    Decreed(Verdict),
     Permitted(Direction, Permit),
-    Written(DependentId, Result<Arc<Observed>, Refusal>),
     Rehearsed(DependentId, Arc<Observed>, Outcome),
+    /// All else is the shoot's.
+    Input(Input),
 }
 
 struct Task {
@@ -86,8 +84,6 @@ struct Task {
     jobs: JoinMap<Job, Done>,
     /// `None` while a probe is under way.
     client: Option<ShootClient>,
-    /// Time at which the seed's API server confirmed to a standby what is known of the shoot.
-    confirmed: Confirmed,
     rehearsals: Rehearsals,
     /// Time of the next rehearsal; `None` while there is none to come.
     rehearsal_due: Option<Moment>,
@@ -118,15 +114,13 @@ impl BackedMachines {
 /// Probes a shoot until cancelled; returns what is held down then. At the end of the process that
 /// includes the writes that were under way; else nothing under way is awaited, since other Clusters
 /// would wait, too.
-pub(crate) async fn run(shared: &Shared, assigned: &Assignment) -> Vec<ResourceRef> {
-    let Assignment {
-        cancel, process, ..
-    } = assigned;
+pub(crate) async fn run(shared: &Shared, assigned: &Arc<Assignment>) -> Vec<ResourceRef> {
+    let cancel = &assigned.cancel;
     loop {
-        let mut task = Task::new(shared.clone(), assigned);
+        let mut task = Task::new(shared.clone(), Arc::clone(assigned));
         task.feed(Input::Woken);
         while !task.is_outdated && cancel.run_until_cancelled(task.step()).await.is_some() {}
-        if process.is_cancelled() && timeout(LAST_ANSWERS, task.finish()).await.is_err() {
+        if shared.shutdown.is_cancelled() && timeout(LAST_ANSWERS, task.finish()).await.is_err() {
             tracing::warn!("a write has had no answer until the end, it may have been made");
         }
         task.reporter.ended(&task.context);
@@ -138,13 +132,10 @@ pub(crate) async fn run(shared: &Shared, assigned: &Assignment) -> Vec<ResourceR
 }
 
 impl Task {
-    fn new(shared: Shared, assigned: &Assignment) -> Self {
+    fn new(shared: Shared, assigned: Arc<Assignment>) -> Self {
         let Assignment {
-            namespace,
-            cluster,
-            decree,
-            ..
-        } = assigned;
+            namespace, cluster, ..
+        } = &*assigned;
         let config = Arc::clone(&shared.config.borrow());
         let mut machines = BackedMachines::default();
         let now = shared.clock.now();
@@ -158,12 +149,11 @@ impl Task {
                 namespace,
                 &config,
                 shoot.next_probe(),
-                *decree,
+                assigned.decree,
             ),
             wakers: shared.seed.wakers.register(namespace),
             jobs: JoinMap::new(),
             client: Some(client),
-            confirmed: Confirmed::default(),
             rehearsals: Rehearsals::default(),
             rehearsal_due: None,
             permit: None,
@@ -172,11 +162,10 @@ impl Task {
             cluster: Arc::clone(cluster),
             machines,
             context: ShootContext {
-                namespace: namespace.clone(),
+                assigned,
                 shared,
                 config,
                 shoot,
-                decree: *decree,
                 probe_began: now,
             },
         }
@@ -200,12 +189,11 @@ impl Task {
     fn done(&mut self, done: Result<Done, JoinError>) {
         let input = match done {
             Err(ended) => return propagate_panic(Err::<Done, _>(ended)),
+            Ok(Done::Input(input)) => input,
             Ok(Done::Permitted(direction, permit)) => {
                 self.permit = permit;
                 Input::Permitted(direction)
             }
-            Ok(Done::Decreed(verdict)) => Input::Decreed(verdict),
-            Ok(Done::Written(id, result)) => Input::Written(id, result),
             Ok(Done::Rehearsed(id, base, outcome)) => {
                 let now = self.context.shared.clock.now();
                 self.rehearsals.ended(id, base, outcome, now);
@@ -229,11 +217,12 @@ impl Task {
     fn feed(&mut self, input: Input) {
         self.refresh();
         let ShootContext {
-            namespace,
+            assigned,
             shared,
             config,
             ..
         } = &self.context;
+        let namespace = &assigned.namespace;
         let machines = self.machines.of(&shared.seed, namespace);
         let env = shared.environment(namespace, config, &self.cluster, machines);
         let now = shared.clock.now();
@@ -260,15 +249,14 @@ impl Task {
     /// is under way then is cancelled.
     fn rehearse(&mut self, env: &Environment, now: Moment) {
         let ShootContext {
-            namespace,
+            assigned,
             shared,
             config,
             shoot,
-            decree,
             ..
         } = &self.context;
-        let is_ours = env.is_ours && env.owner == Owner::Here;
-        if !env.leads || env.dry_run || !is_ours || decree.is_some() {
+        let is_ours = env.is_ours && env.owner == Owner::Here && assigned.decree.is_none();
+        if !env.leads || env.dry_run || !is_ours {
             self.rehearsals.suspend();
         } else if shoot.finding().is_some() {
             let spread = (shared.seed.wakers.count(), env.chance);
@@ -287,10 +275,11 @@ impl Task {
             Some(_) if self.jobs.contains_key(&Job::Rehearsal) => {}
             Some((due, ..)) if due > now => self.rehearsal_due = Some(due),
             Some((_, id, change)) => {
-                let (writer, namespace) = (Arc::clone(&shared.writer), namespace.clone());
+                let (shared, assigned) = (shared.clone(), Arc::clone(assigned));
                 let (resource, change) = (config.dependent(id).resource.clone(), change.clone());
                 self.begin(Job::Rehearsal, async move {
-                    let outcome = writer.rehearse(&namespace, &resource, &change).await;
+                    let rehearsal = shared.rehearse(&assigned.namespace, &resource, &change);
+                    let outcome = rehearsal.await;
                     Done::Rehearsed(id, change.base, outcome)
                 });
             }
@@ -300,7 +289,7 @@ impl Task {
     /// Applies the config and the Cluster as they are now.
     fn refresh(&mut self) {
         let ShootContext {
-            namespace,
+            assigned,
             shared,
             config,
             shoot,
@@ -316,9 +305,9 @@ impl Task {
         } else {
             self.is_outdated = true;
         }
-        let cluster = shared.seed.clusters.get("", namespace);
+        let cluster = shared.seed.clusters.get("", &assigned.namespace);
         if let Some(cluster) = cluster
-            && cluster.uid == self.cluster.uid
+            && cluster.uid == assigned.cluster.uid
             && cluster.lifecycle.is_some()
         {
             if cluster.settings != self.cluster.settings {
@@ -336,20 +325,21 @@ impl Task {
     }
 
     fn probe(&mut self, with_nodes: bool) {
-        if let Some(verdict) = self.context.decree {
-            return self.begin(Job::Probe, ready(Done::Decreed(verdict)));
+        if let Some(verdict) = self.context.assigned.decree {
+            let decreed = Done::Input(Input::Decreed(verdict));
+            return self.begin(Job::Probe, ready(decreed));
         }
         let Some(mut client) = self.client.take() else {
             return;
         };
         let ShootContext {
-            namespace,
+            assigned,
             shared,
             config,
             ..
         } = &self.context;
         let budget = Budget::starting_now(config.probe_timeout);
-        let secret = shared.seed.kubeconfig(namespace);
+        let secret = shared.seed.kubeconfig(&assigned.namespace);
         self.begin(Job::Probe, async move {
             let stage = ProbeStep::Kubeconfig;
             let answer = match secret {
@@ -363,28 +353,27 @@ impl Task {
     fn await_permit(&mut self, direction: Direction) {
         let job = Job::Permit(direction);
         if !self.jobs.contains_key(&job) {
-            let writer = Arc::clone(&self.context.shared.writer);
+            let permits = Arc::clone(&self.context.shared.permits);
             self.begin(job, async move {
-                Done::Permitted(direction, writer.permit(direction).await)
+                Done::Permitted(direction, permits.write(direction).await)
             });
         }
     }
 
     fn write(&mut self, order: Order) {
-        let permit = self.permit.take();
-        let writer = Arc::clone(&self.context.shared.writer);
-        let id = order.dependent;
-        let target = Target {
-            config: Arc::clone(&self.context.config),
-            namespace: self.context.namespace.clone(),
-            uid: self.cluster.uid.clone(),
-            machines: Arc::clone(&self.machines.1),
-            confirmed: Arc::clone(&self.confirmed),
-        };
+        let (permit, id) = (self.permit.take(), order.dependent);
+        let ShootContext {
+            assigned,
+            shared,
+            config,
+            ..
+        } = &self.context;
+        let (shared, assigned, config) = (shared.clone(), Arc::clone(assigned), Arc::clone(config));
+        let machines = Arc::clone(&self.machines.1);
         self.begin(Job::Write(id), async move {
-            let written = writer.write(&target, &order).await;
+            let written = shared.write(&assigned, &config, &machines, &order).await;
             drop(permit);
-            Done::Written(id, written)
+            Done::Input(Input::Written(id, written))
         });
     }
 

@@ -274,7 +274,11 @@ impl ShootContext {
             "grace is too short for the renewals of the nodes' leases, protection may come too late"
         );
         let events = &self.shared.events;
-        events.warning(&self.namespace, "GraceTooShort", &describe_short(found));
+        events.warning(
+            &self.assigned.namespace,
+            "GraceTooShort",
+            &describe_short(found),
+        );
     }
 
     fn waits(&self, at: DependentId, direction: Direction, waits: Waits) {
@@ -312,7 +316,7 @@ impl ShootContext {
         );
         let (reason, text) = match write.replicas {
             Some(0) => {
-                let why = match self.decree {
+                let why = match self.assigned.decree {
                     Some(_) => "the shoot belongs to another seed",
                     None => "the nodes have lost the way to their API server",
                 };
@@ -384,7 +388,12 @@ impl ShootContext {
                 _ => Events::warning,
             };
             let text = outage.sentence();
-            publish(&shared.events, &self.namespace, "OutageEnded", &text);
+            publish(
+                &shared.events,
+                &self.assigned.namespace,
+                "OutageEnded",
+                &text,
+            );
         }
         shared.statuses.keep(outage);
     }
@@ -409,7 +418,7 @@ impl ShootContext {
         text: &str,
     ) {
         let ResourceRef { kind, name, .. } = self.resource(at);
-        let about = format!("{kind} {}/{name}", self.namespace);
+        let about = format!("{kind} {}/{name}", self.assigned.namespace);
         publish(&self.shared.events, &about, reason, text);
     }
 

@@ -18,9 +18,8 @@ use crate::gardener::SeedRef;
 use crate::observability::metrics::Metrics;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::tests::{CONFIG, at, shared};
+use crate::tests::{CONFIG, NAMESPACE, assignment, at, shared};
 
-const NAMESPACE: &str = "shoot--a--b";
 /// The only dependent.
 const D: DependentId = DependentId(0);
 
@@ -34,7 +33,7 @@ fn cluster() -> ClusterState {
     }
 }
 
-fn context(shared: Shared) -> ShootContext {
+fn context(shared: Shared, decree: Option<Verdict>) -> ShootContext {
     let cluster = cluster();
     let config = Arc::clone(&shared.config.borrow());
     let start = Start {
@@ -47,11 +46,10 @@ fn context(shared: Shared) -> ShootContext {
         at(0.0),
     );
     ShootContext {
-        namespace: NAMESPACE.to_owned(),
+        assigned: assignment(Arc::new(cluster), decree),
         shared,
         config,
         shoot,
-        decree: None,
         probe_began: at(0.0),
     }
 }
@@ -64,7 +62,7 @@ fn reporter(context: &ShootContext) -> Reporter {
         NAMESPACE,
         &context.config,
         at(0.0),
-        context.decree,
+        context.assigned.decree,
     )
 }
 
@@ -124,7 +122,7 @@ async fn each_report_has_its_counter_and_its_event() {
         metrics: Metrics::register(&mut registry),
         ..shared(CONFIG)
     };
-    let context = context(shared);
+    let context = context(shared, None);
     let mut reporter = reporter(&context);
     for (report, event, series) in [
         (
@@ -157,12 +155,12 @@ async fn each_report_has_its_counter_and_its_event() {
 /// A shoot's metrics after an input, and whether its outage is recorded.
 fn after(input: Input, decree: Option<Verdict>, dependent: DependentState) -> (String, bool) {
     let mut registry = Registry::default();
-    let mut context = context(Shared {
+    let shared = Shared {
         metrics: Metrics::register(&mut registry),
         ..shared(CONFIG)
-    });
+    };
+    let mut context = context(shared, decree);
     registry.register_collector(Box::new(context.shared.statuses.clone()));
-    context.decree = decree;
     let mut reporter = reporter(&context);
     let (config, cluster) = (Arc::clone(&context.config), cluster());
     let env = Environment {
@@ -215,7 +213,7 @@ async fn end_of_rehearsals_mends_nothing() {
     let (logged, writer) = pipe().unwrap();
     let log = tracing_subscriber::registry().with(layer(LevelFilter::INFO, Arc::new(writer)));
     let log = tracing::subscriber::set_default(log);
-    let context = context(shared(CONFIG));
+    let context = context(shared(CONFIG), None);
     let reporter = reporter(&context);
     let refused = || Some(BTreeMap::from([(D, "no".to_owned())]));
     for rehearsed in [refused(), None, refused(), Some(BTreeMap::new())] {
