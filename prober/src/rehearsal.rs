@@ -96,7 +96,6 @@ pub(crate) struct Rehearsals {
 #[derive(Debug)]
 struct Term {
     config: Arc<Config>,
-    since: Moment,
     /// Earliest rehearsal.
     from: Moment,
 }
@@ -161,7 +160,7 @@ impl Rehearsal {
     fn next(&self, term: &Term) -> Option<(Moment, &PlannedWrite)> {
         let change = self.change()?;
         let is_current =
-            |last: &Last| last.at >= term.since && last.base.is_same_state(&change.base);
+            |last: &Last| last.at >= term.from && last.base.is_same_state(&change.base);
         let due = match &self.last {
             None => term.from,
             Some(last) if is_current(last) => last.at + last.pause,
@@ -203,7 +202,6 @@ impl Rehearsals {
             let wait = TimeDelta::milliseconds((seconds * 1e3) as i64);
             self.term = Some(Term {
                 config: Arc::clone(config),
-                since: now,
                 from: now + wait,
             });
         }

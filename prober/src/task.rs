@@ -13,7 +13,7 @@ use std::sync::Arc;
 use common::process::{LAST_ANSWERS, propagate_panic};
 use common::view::Namespaced;
 use parking_lot::Mutex;
-use prober_core::config::{Config, DependentId, ResourceRef};
+use prober_core::config::{DependentId, ResourceRef};
 use prober_core::moment::Moment;
 use prober_core::plan::Direction;
 use prober_core::replicas::Observed;
@@ -52,7 +52,8 @@ pub(crate) struct Assignment {
 pub(crate) struct ShootContext {
     pub assigned: Arc<Assignment>,
     pub shared: Shared,
-    pub config: Arc<Config>,
+    /// As of the last input.
+    pub env: Environment,
     pub shoot: Shoot,
     pub probe_began: Moment,
 }
@@ -77,8 +78,6 @@ enum Done {
 struct Task {
     context: ShootContext,
     reporter: Reporter,
-    /// Last state of the Cluster that could be understood.
-    cluster: Arc<ClusterState>,
     machines: BackedMachines,
     wakers: Registration,
     jobs: JoinMap<Job, Done>,
@@ -133,21 +132,19 @@ pub(crate) async fn run(shared: &Shared, assigned: &Arc<Assignment>) -> Vec<Reso
 
 impl Task {
     fn new(shared: Shared, assigned: Arc<Assignment>) -> Self {
-        let Assignment {
-            namespace, cluster, ..
-        } = &*assigned;
-        let config = Arc::clone(&shared.config.borrow());
+        let namespace = &assigned.namespace;
+        let (config, settings) = (shared.config.borrow().clone(), &assigned.cluster.settings);
         let mut machines = BackedMachines::default();
-        let now = shared.clock.now();
         let backed = machines.of(&shared.seed, namespace);
-        let env = shared.environment(namespace, &config, cluster, backed);
+        let env = shared.environment(&assigned, config, settings, backed);
+        let now = shared.clock.now();
         let shoot = Shoot::new(assigned.start, &env, now);
         let client = ShootClient::new(shared.clock, Arc::clone(&shared.resources));
         Self {
             reporter: Reporter::new(
                 &shared.statuses,
                 namespace,
-                &config,
+                &env.config,
                 shoot.next_probe(),
                 assigned.decree,
             ),
@@ -159,12 +156,11 @@ impl Task {
             permit: None,
             is_outdated: false,
             is_closed: false,
-            cluster: Arc::clone(cluster),
             machines,
             context: ShootContext {
                 assigned,
                 shared,
-                config,
+                env,
                 shoot,
                 probe_began: now,
             },
@@ -217,16 +213,10 @@ impl Task {
     fn feed(&mut self, input: Input) {
         self.refresh();
         let ShootContext {
-            assigned,
-            shared,
-            config,
-            ..
-        } = &self.context;
-        let namespace = &assigned.namespace;
-        let machines = self.machines.of(&shared.seed, namespace);
-        let env = shared.environment(namespace, config, &self.cluster, machines);
+            shared, env, shoot, ..
+        } = &mut self.context;
         let now = shared.clock.now();
-        for action in self.context.shoot.input(input, &env, now) {
+        for action in shoot.input(input, env, now) {
             match action {
                 Action::Report(report) => self.reporter.report(&self.context, report),
                 Action::Probe { with_nodes } => {
@@ -241,17 +231,17 @@ impl Task {
             }
         }
         self.permit = None;
-        self.reporter.updated(&self.context, &env);
-        self.rehearse(&env, now);
+        self.reporter.updated(&self.context);
+        self.rehearse(now);
     }
 
     /// Begins the next rehearsal when it is due; while the shoot is not well there is none. One that
     /// is under way then is cancelled.
-    fn rehearse(&mut self, env: &Environment, now: Moment) {
+    fn rehearse(&mut self, now: Moment) {
         let ShootContext {
             assigned,
             shared,
-            config,
+            env,
             shoot,
             ..
         } = &self.context;
@@ -260,7 +250,8 @@ impl Task {
             self.rehearsals.suspend();
         } else if shoot.finding().is_some() {
             let spread = (shared.seed.wakers.count(), env.chance);
-            self.rehearsals.follow(config, &env.dependents, spread, now);
+            self.rehearsals
+                .follow(&env.config, &env.dependents, spread, now);
         }
         self.reporter
             .rehearsed(&self.context, self.rehearsals.refused());
@@ -276,9 +267,10 @@ impl Task {
             Some((due, ..)) if due > now => self.rehearsal_due = Some(due),
             Some((_, id, change)) => {
                 let (shared, assigned) = (shared.clone(), Arc::clone(assigned));
-                let (resource, change) = (config.dependent(id).resource.clone(), change.clone());
+                let (config, change) = (Arc::clone(&env.config), change.clone());
                 self.begin(Job::Rehearsal, async move {
-                    let rehearsal = shared.rehearse(&assigned.namespace, &resource, &change);
+                    let resource = &config.dependent(id).resource;
+                    let rehearsal = shared.rehearse(&assigned.namespace, resource, &change);
                     let outcome = rehearsal.await;
                     Done::Rehearsed(id, change.base, outcome)
                 });
@@ -286,34 +278,26 @@ impl Task {
         }
     }
 
-    /// Applies the config and the Cluster as they are now.
+    /// Applies all that has changed around the shoot.
     fn refresh(&mut self) {
         let ShootContext {
             assigned,
             shared,
-            config,
+            env,
             shoot,
             ..
         } = &mut self.context;
-        let newest = Arc::clone(&shared.config.borrow());
-        let named = newest
-            .dependents
-            .iter()
-            .map(|dependent| &dependent.resource);
-        if named.eq(shoot.dependents().map(|known| &known.resource)) {
-            *config = newest;
-        } else {
+        let mut config = Arc::clone(&shared.config.borrow());
+        let known = shoot.dependents().map(|known| &known.resource);
+        if !known.eq(config.dependents.iter().map(|named| &named.resource)) {
             self.is_outdated = true;
+            config = Arc::clone(&env.config);
         }
-        let cluster = shared.seed.clusters.get("", &assigned.namespace);
-        if let Some(cluster) = cluster
-            && cluster.uid == assigned.cluster.uid
-            && cluster.lifecycle.is_some()
-        {
-            if cluster.settings != self.cluster.settings {
-                tracing::info!(settings = ?cluster.settings, "settings changed, probing at once");
-            }
-            self.cluster = cluster;
+        let machines = self.machines.of(&shared.seed, &assigned.namespace);
+        let now = shared.environment(assigned, config, &env.settings, machines);
+        let before = std::mem::replace(env, now);
+        if env.settings != before.settings {
+            tracing::info!(settings = ?env.settings, "settings changed, probing at once");
         }
     }
 
@@ -335,10 +319,10 @@ impl Task {
         let ShootContext {
             assigned,
             shared,
-            config,
+            env,
             ..
         } = &self.context;
-        let budget = Budget::starting_now(config.probe_timeout);
+        let budget = Budget::starting_now(env.config.probe_timeout);
         let secret = shared.seed.kubeconfig(&assigned.namespace);
         self.begin(Job::Probe, async move {
             let stage = ProbeStep::Kubeconfig;
@@ -365,11 +349,11 @@ impl Task {
         let ShootContext {
             assigned,
             shared,
-            config,
+            env,
             ..
         } = &self.context;
-        let (shared, assigned, config) = (shared.clone(), Arc::clone(assigned), Arc::clone(config));
-        let machines = Arc::clone(&self.machines.1);
+        let (assigned, shared) = (Arc::clone(assigned), shared.clone());
+        let (config, machines) = (Arc::clone(&env.config), Arc::clone(&self.machines.1));
         self.begin(Job::Write(id), async move {
             let written = shared.write(&assigned, &config, &machines, &order).await;
             drop(permit);

@@ -10,7 +10,7 @@ use prober_core::moment::Moment;
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
-use prober_core::shoot::{Environment, Report, Waits};
+use prober_core::shoot::{Report, Waits};
 use prober_core::verdict::Verdict;
 
 use super::facts::{describe_short, waits_for};
@@ -177,9 +177,9 @@ impl Reporter {
     }
 
     /// Called after each input and its reports: publishes the shoot, and follows its outage.
-    pub(crate) fn updated(&mut self, context: &ShootContext, env: &Environment) {
+    pub(crate) fn updated(&mut self, context: &ShootContext) {
         let mut view = self.view.lock();
-        context.publish(&mut view, env);
+        context.publish(&mut view);
         let ended = Outage::follow(&mut self.outage, &view, context.now());
         drop(view);
         if let Some(outage) = ended {
@@ -226,8 +226,8 @@ impl Reporter {
 
 impl ShootContext {
     /// Shows the shoot as it is now.
-    fn publish(&self, view: &mut ShootView, env: &Environment) {
-        let (shoot, now) = (&self.shoot, self.now());
+    fn publish(&self, view: &mut ShootView) {
+        let (shoot, env, now) = (&self.shoot, &self.env, self.now());
         // A pause that was known stays in effect while it is not.
         view.paused = env.paused.or(view.paused);
         if let Some(probe) = &mut view.probe {
@@ -238,7 +238,7 @@ impl ShootContext {
             }
         }
         let only_held_down = env.options.restore_only_held_down.value;
-        let dependents = zip(&self.config.dependents, shoot.dependents());
+        let dependents = zip(&env.config.dependents, shoot.dependents());
         for (shown, (config, known)) in zip(&mut view.dependents, dependents) {
             if !known.fails() {
                 shown.not_scaled = None;
@@ -423,7 +423,7 @@ impl ShootContext {
     }
 
     fn resource(&self, dependent: DependentId) -> &ResourceRef {
-        &self.config.dependent(dependent).resource
+        &self.env.config.dependent(dependent).resource
     }
 
     fn now(&self) -> DateTime<Utc> {

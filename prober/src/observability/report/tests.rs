@@ -34,22 +34,18 @@ fn cluster() -> ClusterState {
 }
 
 fn context(shared: Shared, decree: Option<Verdict>) -> ShootContext {
-    let cluster = cluster();
-    let config = Arc::clone(&shared.config.borrow());
+    let assigned = assignment(Arc::new(cluster()), decree);
+    let (config, settings) = (shared.config.borrow().clone(), &assigned.cluster.settings);
+    let env = shared.environment(&assigned, config, settings, None);
     let start = Start {
         eligible: at(0.0),
         in_operation: true,
     };
-    let shoot = Shoot::new(
-        start,
-        &shared.environment(NAMESPACE, &config, &cluster, None),
-        at(0.0),
-    );
     ShootContext {
-        assigned: assignment(Arc::new(cluster), decree),
+        assigned,
         shared,
-        config,
-        shoot,
+        shoot: Shoot::new(start, &env, at(0.0)),
+        env,
         probe_began: at(0.0),
     }
 }
@@ -60,7 +56,7 @@ fn reporter(context: &ShootContext) -> Reporter {
     Reporter::new(
         statuses,
         NAMESPACE,
-        &context.config,
+        &context.env.config,
         at(0.0),
         context.assigned.decree,
     )
@@ -162,19 +158,13 @@ fn after(input: Input, decree: Option<Verdict>, dependent: DependentState) -> (S
     let mut context = context(shared, decree);
     registry.register_collector(Box::new(context.shared.statuses.clone()));
     let mut reporter = reporter(&context);
-    let (config, cluster) = (Arc::clone(&context.config), cluster());
-    let env = Environment {
-        dependents: vec![dependent],
-        ..context
-            .shared
-            .environment(NAMESPACE, &config, &cluster, None)
-    };
-    for action in context.shoot.input(input, &env, at(0.0)) {
+    context.env.dependents = vec![dependent];
+    for action in context.shoot.input(input, &context.env, at(0.0)) {
         if let Action::Report(report) = action {
             reporter.report(&context, report);
         }
     }
-    reporter.updated(&context, &env);
+    reporter.updated(&context);
     (encoded(&registry), reporter.outage.is_some())
 }
 
