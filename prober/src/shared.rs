@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use chrono::TimeDelta;
 use common::events::Events;
 use common::leader_election::Election;
 use prober_core::config::{Config, OwnerCheck};
@@ -22,9 +21,6 @@ use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
 use crate::task::Assignment;
 use crate::write::Permits;
-
-/// Time per shoot over which probes are spread that all shoots would take at once.
-const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
 
 #[derive(Clone)]
 pub struct Shared {
@@ -102,7 +98,7 @@ impl Shared {
                 .map(|dependent| seed.state(&dependent.resource, namespace))
                 .collect(),
             machines,
-            spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
+            shoots: seed.wakers.count().try_into().unwrap_or(i32::MAX),
             chance: fastrand::f64(),
             config,
         }

@@ -17,7 +17,7 @@ use prober_core::config::{DependentId, ResourceRef};
 use prober_core::moment::Moment;
 use prober_core::plan::Direction;
 use prober_core::replicas::Observed;
-use prober_core::shoot::{Action, Answer, Environment, Input, Order, Owner, Shoot, Start};
+use prober_core::shoot::{Action, Answer, Environment, Input, Order, Shoot, Start};
 use prober_core::verdict::{BackedNodes, Verdict};
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
@@ -245,13 +245,8 @@ impl Task {
             shoot,
             ..
         } = &self.context;
-        let is_ours = env.is_ours && env.owner == Owner::Here && assigned.decree.is_none();
-        if !env.leads || env.dry_run || !is_ours {
-            self.rehearsals.suspend();
-        } else if shoot.finding().is_some() {
-            let spread = (shared.seed.wakers.count(), env.chance);
-            self.rehearsals
-                .follow(&env.config, &env.dependents, spread, now);
+        if shoot.finding().is_some() && assigned.decree.is_none() {
+            self.rehearsals.follow(env, now);
         }
         self.reporter
             .rehearsed(&self.context, self.rehearsals.refused());

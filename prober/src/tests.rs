@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
-use prober_core::shoot::Start;
+use prober_core::options::ResolvedOptions;
+use prober_core::plan::ByDirection;
+use prober_core::shoot::{Environment, Owner, Start};
 use prober_core::verdict::{PoolConditions, Verdict};
 use tokio_util::sync::CancellationToken;
 
@@ -57,6 +59,27 @@ pub(crate) fn seed() -> Arc<Seed> {
     let nowhere = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
     let client = kube::Client::try_from(nowhere).expect("a client");
     Arc::new(Seed::new(client))
+}
+
+/// What a shoot of a leader decides by that knows nothing of its dependents.
+pub(crate) fn env(config: &str) -> Environment {
+    let config = config::parse(config).expect("a config").config;
+    Environment {
+        options: ResolvedOptions::resolve(&config, None, None),
+        config: Arc::new(config),
+        settings: Arc::default(),
+        leads: true,
+        dry_run: false,
+        seed_since: ByDirection::default(),
+        leader_silent_from: None,
+        is_ours: true,
+        owner: Owner::Here,
+        paused: Some(false),
+        dependents: Vec::new(),
+        machines: None,
+        shoots: 1,
+        chance: 0.5,
+    }
 }
 
 /// What the tasks of such a seed's shoots share, with this config.

@@ -50,8 +50,8 @@ pub struct Environment {
     pub dependents: Vec<DependentState>,
     /// Nodes that Machines back; `None` if the Machines are not known.
     pub machines: Option<Arc<BackedNodes>>,
-    /// Time over which probes are spread that all shoots would take at once.
-    pub spread: TimeDelta,
+    /// Shoots of the seed, over which is spread what all would do at once.
+    pub shoots: i32,
     /// A random number from 0 to 1.
     pub chance: f64,
 }

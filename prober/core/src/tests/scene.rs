@@ -174,7 +174,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
         paused: Some(false),
         owner: Owner::Here,
         machines: None,
-        spread: TimeDelta::seconds(1),
+        shoots: 100,
         chance: 0.5,
     }
 }
