@@ -90,8 +90,6 @@ struct Task {
     permit: Permit,
     /// True if the config names other dependents now, of which this task knows nothing.
     is_outdated: bool,
-    /// True if nothing more is begun.
-    is_closed: bool,
 }
 
 /// Last Machines of a shoot, and the nodes that they back. Healthy shoots keep theirs, so that
@@ -155,7 +153,6 @@ impl Task {
             rehearsal_due: None,
             permit: None,
             is_outdated: false,
-            is_closed: false,
             machines,
             context: ShootContext {
                 assigned,
@@ -296,9 +293,9 @@ impl Task {
         }
     }
 
-    /// Begins a job, while anything more is begun.
+    /// Begins a job, unless the process ends.
     fn begin(&mut self, job: Job, work: impl Future<Output = Done> + Send + 'static) {
-        if !self.is_closed {
+        if !self.context.shared.shutdown.is_cancelled() {
             self.jobs.spawn(job, work.in_current_span());
         }
     }
@@ -356,9 +353,8 @@ impl Task {
         });
     }
 
-    /// Waits for the answers to the writes under way, and begins nothing more.
+    /// Waits for the answers to the writes under way.
     async fn finish(&mut self) {
-        self.is_closed = true;
         self.jobs
             .abort_matching(|job| !matches!(job, Job::Write(_)));
         while let Some((_, done)) = self.jobs.join_next().await {
