@@ -17,7 +17,7 @@ use prober_core::span;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, WallClock};
+use crate::clock::Clock;
 use crate::config;
 use crate::manager::Manager;
 use crate::observability::metrics::Metrics;
@@ -28,7 +28,7 @@ use crate::seed::dependent::DependentView;
 use crate::seed::{Seed, SeedWatches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
-use crate::suspend_detector::SuspendDetector;
+use crate::suspend_detector::{SuspendDetector, WallClock};
 use crate::write::Permits;
 
 /// The Lease that replicas of the prober elect their leader by (rule 79).
@@ -50,19 +50,13 @@ pub struct Host {
     pub resources: Resources,
 }
 
-impl Host {
-    /// To be called within the runtime.
-    pub fn system() -> Self {
-        Self {
-            wall_clock: Utc::now,
-            seed: Dialer::default(),
-            resources: Resources::of_system(),
-        }
-    }
-}
-
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
-    run_on(Host::system(), args, shutdown).await
+    let host = Host {
+        wall_clock: Utc::now,
+        seed: Dialer::default(),
+        resources: Resources::of_system(),
+    };
+    run_on(host, args, shutdown).await
 }
 
 pub async fn run_on(
@@ -70,7 +64,7 @@ pub async fn run_on(
     args: AgentArgs,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let clock = Clock::by(host.wall_clock);
+    let clock = Clock::start((host.wall_clock)());
     let (config, mut file) = ConfigFile::open(&args.config_file, config::parse)?;
     let mut runtime = AgentRuntime::open(Agent::Prober, &args, LEASE, host.seed).await?;
     let AgentRuntime {
@@ -99,7 +93,7 @@ pub async fn run_on(
         config,
         seed,
         permits: Arc::new(Permits::new(args.kube_api_qps, burst)),
-        suspend_detector: SuspendDetector::new(clock),
+        suspend_detector: SuspendDetector::new(clock, host.wall_clock),
         metrics: Metrics::register(registry),
         statuses,
         events: events.clone(),

@@ -84,7 +84,7 @@ pub(crate) fn env(config: &str) -> Environment {
 
 /// What the tasks of such a seed's shoots share, with this config.
 pub(crate) fn shared(config: &str) -> Shared {
-    let clock = Clock::start();
+    let clock = Clock::start(Utc::now());
     let config = Arc::new(config::parse(config).expect("a config").config);
     Shared {
         clock,
@@ -92,7 +92,7 @@ pub(crate) fn shared(config: &str) -> Shared {
         seed: seed(),
         config: tokio::sync::watch::channel(config).1,
         permits: Arc::new(Permits::new(1.0, NonZeroU32::MIN)),
-        suspend_detector: SuspendDetector::new(clock),
+        suspend_detector: SuspendDetector::new(clock, Utc::now),
         metrics: Metrics::register(&mut Registry::default()),
         statuses: ShootStatuses::new(clock),
         events: Events::none(),
