@@ -17,7 +17,7 @@ use prober_core::span;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, WallClock};
+use crate::clock::Clock;
 use crate::config;
 use crate::manager::Manager;
 use crate::observability::metrics::Metrics;
@@ -28,8 +28,8 @@ use crate::seed::dependent::DependentView;
 use crate::seed::{Seed, SeedWatches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
-use crate::suspend_detector::SuspendDetector;
-use crate::write::Writer;
+use crate::suspend_detector::{SuspendDetector, WallClock};
+use crate::write::Permits;
 
 /// The Lease that replicas of the prober elect their leader by (rule 79).
 const LEASE: &str = "dwd-prober-leader-election";
@@ -50,19 +50,13 @@ pub struct Host {
     pub resources: Resources,
 }
 
-impl Host {
-    /// To be called within the runtime.
-    pub fn system() -> Self {
-        Self {
-            wall_clock: Utc::now,
-            seed: Dialer::default(),
-            resources: Resources::of_system(),
-        }
-    }
-}
-
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
-    run_on(Host::system(), args, shutdown).await
+    let host = Host {
+        wall_clock: Utc::now,
+        seed: Dialer::default(),
+        resources: Resources::of_system(),
+    };
+    run_on(host, args, shutdown).await
 }
 
 pub async fn run_on(
@@ -70,7 +64,7 @@ pub async fn run_on(
     args: AgentArgs,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let clock = Clock::by(host.wall_clock);
+    let clock = Clock::start((host.wall_clock)());
     let (config, mut file) = ConfigFile::open(&args.config_file, config::parse)?;
     let mut runtime = AgentRuntime::open(Agent::Prober, &args, LEASE, host.seed).await?;
     let AgentRuntime {
@@ -91,30 +85,23 @@ pub async fn run_on(
         "Objects that could not be read; what was known of them stays",
         seed.unreadable.clone(),
     );
-    let suspend_detector = SuspendDetector::new(clock);
-    let burst = NonZeroU32::new(args.kube_api_burst);
-    let writer = Writer::new(
-        Arc::clone(&seed),
-        args.kube_api_qps,
-        burst.unwrap_or(NonZeroU32::MIN),
-        election.clone(),
-        suspend_detector.clone(),
-    );
+    let burst = NonZeroU32::new(args.kube_api_burst).unwrap_or(NonZeroU32::MIN);
     let (config_sender, config) = watch::channel(Arc::new(config));
     let shared = Shared {
         clock,
         resources: Arc::new(host.resources),
         config,
         seed,
-        writer: Arc::new(writer),
-        suspend_detector,
+        permits: Arc::new(Permits::new(args.kube_api_qps, burst)),
+        suspend_detector: SuspendDetector::new(clock, host.wall_clock),
         metrics: Metrics::register(registry),
         statuses,
         events: events.clone(),
         election: election.clone(),
+        shutdown: shutdown.clone(),
     };
     let endpoints = endpoints(&shared, file.refused());
-    let work = work(shared, file, config_sender, shutdown.clone());
+    let work = work(shared, file, config_sender);
     runtime.run(endpoints, &shutdown, work).await
 }
 
@@ -185,14 +172,9 @@ fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
     }
 }
 
-/// Follows the seed and probes, leading or not, until `shutdown`.
-async fn work(
-    shared: Shared,
-    file: ConfigFile<Config>,
-    configs: watch::Sender<Arc<Config>>,
-    shutdown: CancellationToken,
-) {
-    let seed = &*shared.seed;
+/// Follows the seed and probes, leading or not, until the process ends.
+async fn work(shared: Shared, file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>) {
+    let (seed, shutdown) = (&*shared.seed, &shared.shutdown);
     let (sender, changes) = mpsc::channel(CHANGES);
     let mut watches = seed.watch(&shared.config.borrow(), sender);
     let manager = async {
@@ -201,8 +183,7 @@ async fn work(
         if let Some(Err(_)) = shutdown.run_until_cancelled(filled).await {
             tracing::warn!("not all of the seed's objects are known yet, starting anyway");
         }
-        let manager = Manager::new(shared.clone(), shutdown.clone());
-        manager.run(changes).await;
+        Manager::new(shared.clone()).run(changes).await;
     };
     let election = async {
         seed.clusters.live().await;

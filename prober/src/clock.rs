@@ -11,28 +11,14 @@ pub struct Clock {
     /// Wall time at `start`, read this once: were the clock to step forward by most of a lease's
     /// life later, all leases of all shoots would seem expired together.
     wall: DateTime<Utc>,
-    wall_clock: WallClock,
 }
 
-/// Reads the time of day.
-pub type WallClock = fn() -> DateTime<Utc>;
-
 impl Clock {
-    pub fn start() -> Self {
-        Self::by(Utc::now)
-    }
-
-    pub fn by(wall_clock: WallClock) -> Self {
+    pub fn start(wall: DateTime<Utc>) -> Self {
         Self {
             start: Instant::now(),
-            wall: wall_clock(),
-            wall_clock,
+            wall,
         }
-    }
-
-    /// Wall time as it is now, whatever was done to the clock since the start.
-    pub(crate) fn wall_now(&self) -> DateTime<Utc> {
-        (self.wall_clock)()
     }
 
     pub fn now(&self) -> Moment {

@@ -10,6 +10,7 @@ use common::process::propagate_panic;
 use common::view::Key;
 use futures::FutureExt;
 use futures::future::join_all;
+use parking_lot::Mutex;
 use prober_core::config::ResourceRef;
 use prober_core::lifecycle::{Lifecycle, is_in_operation};
 use prober_core::shoot::Start;
@@ -34,7 +35,6 @@ const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Manager {
     shared: Shared,
-    process: CancellationToken,
     probes: BTreeMap<String, Running>,
     /// Of the owner records; `None` while the config has no ownerCheck.
     resolver: Option<Arc<Resolver>>,
@@ -43,15 +43,14 @@ pub(crate) struct Manager {
 }
 
 struct Running {
-    shoot: Assignment,
+    shoot: Arc<Assignment>,
     task: AbortOnDropHandle<Vec<ResourceRef>>,
 }
 
 impl Manager {
-    pub(crate) fn new(shared: Shared, process: CancellationToken) -> Self {
+    pub(crate) fn new(shared: Shared) -> Self {
         Self {
             shared,
-            process,
             probes: BTreeMap::new(),
             resolver: None,
             owner_checks: JoinMap::new(),
@@ -60,12 +59,12 @@ impl Manager {
 
     /// Follows the Clusters and their owners until the process ends, then ends all probes.
     pub(crate) async fn run(mut self, mut changes: mpsc::Receiver<Key>) {
-        let (process, mut configs) = (self.process.clone(), self.shared.config.clone());
+        let (shutdown, mut configs) = (self.shared.shutdown.clone(), self.shared.config.clone());
         self.follow_config().await;
         loop {
             tokio::select! {
                 biased;
-                () = process.cancelled() => break,
+                () = shutdown.cancelled() => break,
                 Ok(()) = configs.changed() => self.follow_config().await,
                 Some((namespace, ended)) = self.owner_checks.join_next() => {
                     propagate_panic(ended);
@@ -142,19 +141,19 @@ impl Manager {
         decree: Result<Option<Verdict>, Standing>,
     ) {
         let is_wanted = cluster.lifecycle == Some(Lifecycle::Probe);
-        let is_followed = is_wanted && decree == Ok(None);
-        match self.probes.get(namespace) {
-            Some(Running { shoot, .. }) if shoot.cluster.uid != cluster.uid => {
-                self.stop(namespace, "cluster_replaced", is_followed).await;
-            }
+        let probed = self.probes.get(namespace).map(|running| &running.shoot);
+        let ends = match (probed, &cluster.lifecycle) {
+            (Some(shoot), _) if shoot.cluster.uid != cluster.uid => Some("cluster_replaced"),
             // As for a migration: what comes next begins as for a new shoot.
-            Some(Running { shoot, .. }) if decree != Ok(shoot.decree) => {
-                self.stop(namespace, "owner_changed", is_followed).await;
-            }
-            _ => {}
+            (Some(shoot), _) if decree != Ok(shoot.decree) => Some("owner_changed"),
+            (_, Some(Lifecycle::Stop(reason))) => Some(reason.into_str()),
+            _ => None,
+        };
+        if let Some(reason) = ends {
+            let is_followed = is_wanted && decree == Ok(None);
+            self.stop(namespace, reason, is_followed).await;
         }
-        let is_probed = self.probes.contains_key(namespace);
-        match (&cluster.shoot, &cluster.lifecycle) {
+        match (&cluster.shoot, decree) {
             // An existing probe stays as it is.
             (None, _) => tracing::warn!(namespace, "Cluster holds no shoot"),
             (Some(Err(error)), _) => tracing::warn!(
@@ -162,13 +161,9 @@ impl Manager {
                 error,
                 "Cluster holds a shoot that cannot be understood"
             ),
-            (_, Some(Lifecycle::Stop(reason))) => {
-                self.stop(namespace, reason.into_str(), false).await;
-            }
             // It may have other settings.
-            _ if is_probed => self.shared.seed.wakers.wake(namespace),
-            (Some(Ok(shoot)), Some(Lifecycle::Probe)) => {
-                let Ok(decree) = decree else { return };
+            _ if self.probes.contains_key(namespace) => self.shared.seed.wakers.wake(namespace),
+            (Some(Ok(shoot)), Ok(decree)) if is_wanted => {
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
                 let start = Start {
@@ -180,8 +175,8 @@ impl Manager {
                     cluster: Arc::clone(cluster),
                     start,
                     decree,
-                    cancel: self.process.child_token(),
-                    process: self.process.clone(),
+                    cancel: self.shared.shutdown.child_token(),
+                    confirmed: Mutex::default(),
                 });
             }
             _ => {}
@@ -189,13 +184,14 @@ impl Manager {
     }
 
     fn start(&mut self, shoot: Assignment) {
+        let shoot = Arc::new(shoot);
         // Of the highest level, so that lines of every level name the shoot.
         let span = tracing::error_span!("shoot", namespace = shoot.namespace);
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.election.status().role.into_str();
         let decreed = shoot.decree.map(<&str>::from);
         span.in_scope(|| tracing::info!(role, decreed, "shoot is probed from now on"));
-        let (shared, assigned) = (self.shared.clone(), shoot.clone());
+        let (shared, assigned) = (self.shared.clone(), Arc::clone(&shoot));
         let probing = async move {
             let probe = || task::run(&shared, &assigned);
             restarted_on_panic(probe, &shared.metrics.panics, &assigned.cancel).await

@@ -10,6 +10,8 @@ use prober_core::config::{Config, Dependent, DependentId};
 use prober_core::moment::Moment;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::{DependentState, Observed, PlannedWrite, Unscalable, scale_down};
+use prober_core::scaled;
+use prober_core::shoot::{Environment, Owner};
 
 /// Time over which the first rehearsals of a seed's shoots are spread.
 const SPREAD: TimeDelta = TimeDelta::minutes(10);
@@ -96,7 +98,6 @@ pub(crate) struct Rehearsals {
 #[derive(Debug)]
 struct Term {
     config: Arc<Config>,
-    since: Moment,
     /// Earliest rehearsal.
     from: Moment,
 }
@@ -161,7 +162,7 @@ impl Rehearsal {
     fn next(&self, term: &Term) -> Option<(Moment, &PlannedWrite)> {
         let change = self.change()?;
         let is_current =
-            |last: &Last| last.at >= term.since && last.base.is_same_state(&change.base);
+            |last: &Last| last.at >= term.from && last.base.is_same_state(&change.base);
         let due = match &self.last {
             None => term.from,
             Some(last) if is_current(last) => last.at + last.pause,
@@ -180,37 +181,27 @@ impl Rehearsal {
 }
 
 impl Rehearsals {
-    /// Rehearses nothing until [`Self::follow`]. What came of earlier ones is kept, since too many
-    /// must not follow each other.
-    pub(crate) fn suspend(&mut self) {
-        self.term = None;
-    }
-
-    /// Takes in the state of each dependent of the config. `shoots` is the number of the seed's,
-    /// `chance` a random number from 0 to 1 that spreads them.
-    pub(crate) fn follow(
-        &mut self,
-        config: &Arc<Config>,
-        states: &[DependentState],
-        (shoots, chance): (usize, f64),
-        now: Moment,
-    ) {
+    /// Takes in what has changed around a shoot that is probed. What came of earlier ones is kept
+    /// while none may be made, since too many must not follow each other.
+    pub(crate) fn follow(&mut self, env: &Environment, now: Moment) {
+        let config = &env.config;
+        let is_ours = env.is_ours && env.owner == Owner::Here;
+        if !env.leads || env.dry_run || !is_ours {
+            self.term = None;
+            return;
+        }
         let is_followed = |term: &Term| Arc::ptr_eq(&term.config, config);
         if !self.term.as_ref().is_some_and(is_followed) {
-            let shoots = i32::try_from(shoots).unwrap_or(i32::MAX);
-            let spread = SPREAD.min(SHARE.checked_mul(shoots).unwrap_or(SPREAD));
-            let seconds = spread.as_seconds_f64() * chance;
-            let wait = TimeDelta::milliseconds((seconds * 1e3) as i64);
+            let spread = SPREAD.min(SHARE * env.shoots);
             self.term = Some(Term {
                 config: Arc::clone(config),
-                since: now,
-                from: now + wait,
+                from: now + scaled(spread, env.chance),
             });
         }
         self.dependents
             .resize_with(config.dependents.len(), Rehearsal::default);
         let known = self.dependents.iter_mut().zip(&config.dependents);
-        for ((known, config), state) in known.zip(states) {
+        for ((known, config), state) in known.zip(&env.dependents) {
             known.follow(config, state);
         }
     }

@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 
-use chrono::TimeDelta;
 use common::events::Events;
 use common::leader_election::Election;
 use prober_core::config::{Config, OwnerCheck};
+use prober_core::lifecycle::ShootSettings;
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
 use prober_core::shoot::{Environment, Owner};
 use prober_core::verdict::BackedNodes;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
-use crate::seed::{ClusterState, Seed};
+use crate::seed::Seed;
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
-use crate::write::Writer;
-
-/// Time per shoot over which probes are spread that all shoots would take at once.
-const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
+use crate::task::Assignment;
+use crate::write::Permits;
 
 #[derive(Clone)]
 pub struct Shared {
@@ -29,24 +28,28 @@ pub struct Shared {
     pub resources: Arc<Resources>,
     pub config: watch::Receiver<Arc<Config>>,
     pub seed: Arc<Seed>,
-    pub writer: Arc<Writer>,
+    pub permits: Arc<Permits>,
     pub suspend_detector: SuspendDetector,
     pub metrics: Metrics,
     pub statuses: ShootStatuses,
     pub events: Events,
     /// In a dry run nothing is written, but logged and counted.
     pub election: Election,
+    /// Ends the process.
+    pub shutdown: CancellationToken,
 }
 
 impl Shared {
-    /// Returns what a shoot decides by, besides probes and answers.
-    pub fn environment(
+    /// Returns what a shoot decides by, besides probes and answers. Its settings are as `before` while
+    /// its Cluster cannot be understood.
+    pub(crate) fn environment(
         &self,
-        namespace: &str,
-        config: &Arc<Config>,
-        cluster: &ClusterState,
+        shoot: &Assignment,
+        config: Arc<Config>,
+        before: &Arc<ShootSettings>,
         machines: Option<Arc<BackedNodes>>,
     ) -> Environment {
+        let namespace = &*shoot.namespace;
         let Self {
             clock,
             seed,
@@ -55,7 +58,7 @@ impl Shared {
             ..
         } = self;
         let (options, resumed) = (
-            seed.options(config, Some(namespace)),
+            seed.options(&config, Some(namespace)),
             suspend_detector.resumed(),
         );
         let live = seed
@@ -64,6 +67,12 @@ impl Shared {
             .map(|since| clock.moment(since).max(resumed));
         // Whoever gains leadership restores only by Clusters that it has read since.
         let listed = seed.clusters.listed_at().map(|at| clock.moment(at));
+        let cluster = seed.clusters.get("", namespace);
+        let cluster = cluster.filter(|cluster| cluster.uid == shoot.cluster.uid);
+        let settings = match &cluster {
+            Some(cluster) if cluster.lifecycle.is_some() => &cluster.settings,
+            _ => before,
+        };
         let owner = |check: &OwnerCheck| {
             let owner = self.statuses.owner(namespace, |record| {
                 Some(record.as_ref()?.owner(check.on_loss, resumed))
@@ -71,9 +80,8 @@ impl Shared {
             owner.unwrap_or(Owner::Unknown)
         };
         Environment {
-            config: Arc::clone(config),
-            settings: Arc::clone(&cluster.settings),
-            options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
+            settings: Arc::clone(settings),
+            options: options.unwrap_or_else(|| ResolvedOptions::resolve(&config, None, None)),
             leads: election.leads(),
             dry_run: election.is_dry_run(),
             seed_since: ByDirection {
@@ -81,10 +89,7 @@ impl Shared {
                 down: live,
             },
             leader_silent_from: election.leader_silent_from().map(|at| clock.moment(at)),
-            is_ours: seed
-                .clusters
-                .get("", namespace)
-                .is_some_and(|now| now.wants_probe(&cluster.uid)),
+            is_ours: cluster.is_some_and(|cluster| cluster.wants_probe()),
             owner: config.owner_check.as_ref().map(owner).unwrap_or_default(),
             paused: options.map(|options| options.pause.value),
             dependents: config
@@ -92,10 +97,10 @@ impl Shared {
                 .iter()
                 .map(|dependent| seed.state(&dependent.resource, namespace))
                 .collect(),
-            permits: ByDirection::default(),
             machines,
-            spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
+            shoots: seed.wakers.count().try_into().unwrap_or(i32::MAX),
             chance: fastrand::f64(),
+            config,
         }
     }
 }

@@ -21,10 +21,14 @@ const TICK: Duration = Duration::from_secs(1);
 /// leave each other (a beat of 10 s).
 const SUSPENDED: TimeDelta = TimeDelta::seconds(5);
 
+/// Reads the time of day, whatever was done to the clock.
+pub(crate) type WallClock = fn() -> DateTime<Utc>;
+
 /// Remembers the end of the last suspension. Clones share it.
 #[derive(Clone, Debug)]
 pub struct SuspendDetector {
     clock: Clock,
+    wall_clock: WallClock,
     ticks: Arc<Mutex<Ticks>>,
 }
 
@@ -53,14 +57,15 @@ impl Ticks {
 
 impl SuspendDetector {
     /// Begins to watch; [`SuspendDetector::run`] must run from now on.
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: Clock, wall_clock: WallClock) -> Self {
         let ticks = Ticks {
             last: clock.now(),
-            wall: clock.wall_now(),
+            wall: wall_clock(),
             resumed: Moment::START,
         };
         Self {
             clock,
+            wall_clock,
             ticks: Arc::new(Mutex::new(ticks)),
         }
     }
@@ -69,7 +74,7 @@ impl SuspendDetector {
     /// first.
     pub(crate) fn resumed(&self) -> Moment {
         let mut ticks = self.ticks.lock();
-        ticks.tick(self.clock.now(), self.clock.wall_now());
+        ticks.tick(self.clock.now(), (self.wall_clock)());
         ticks.resumed
     }
 

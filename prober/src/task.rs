@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use common::process::{LAST_ANSWERS, propagate_panic};
 use common::view::Namespaced;
-use prober_core::config::{Config, DependentId, ResourceRef};
+use parking_lot::Mutex;
+use prober_core::config::{DependentId, ResourceRef};
 use prober_core::moment::Moment;
-use prober_core::plan::{ByDirection, Direction};
-use prober_core::refusal::Refusal;
+use prober_core::plan::Direction;
 use prober_core::replicas::Observed;
-use prober_core::shoot::{Action, Answer, Environment, Input, Order, Owner, Shoot, Start};
+use prober_core::shoot::{Action, Answer, Environment, Input, Order, Shoot, Start};
 use prober_core::verdict::{BackedNodes, Verdict};
 use tokio::task::JoinError;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::JoinMap;
 use tracing::Instrument;
@@ -32,10 +32,9 @@ use crate::seed::{ClusterState, Seed};
 use crate::shared::Shared;
 use crate::shoot_client::error::{ProbeError, ProbeStep};
 use crate::shoot_client::{Budget, ShootClient};
-use crate::write::{Confirmed, Permit, Target};
+use crate::write::Permit;
 
 /// A shoot that is to be probed.
-#[derive(Clone)]
 pub(crate) struct Assignment {
     pub namespace: String,
     /// As it is at the start.
@@ -45,17 +44,17 @@ pub(crate) struct Assignment {
     pub decree: Option<Verdict>,
     /// Ends the task; also cancelled at the end of the process.
     pub cancel: CancellationToken,
-    pub process: CancellationToken,
+    /// Time at which the seed's API server confirmed to a standby what is known of the shoot.
+    pub confirmed: Mutex<Option<Instant>>,
 }
 
 /// A shoot and its surroundings, as a report may need them.
 pub(crate) struct ShootContext {
-    pub namespace: String,
+    pub assigned: Arc<Assignment>,
     pub shared: Shared,
-    pub config: Arc<Config>,
+    /// As of the last input.
+    pub env: Environment,
     pub shoot: Shoot,
-    /// In place of what probes say.
-    pub decree: Option<Verdict>,
     pub probe_began: Moment,
 }
 
@@ -70,33 +69,27 @@ enum Job {
 
 enum Done {
     Probed(ShootClient, Result<Answer, ProbeError>),
-    Decreed(Verdict),
     Permitted(Direction, Permit),
-    Written(DependentId, Result<Arc<Observed>, Refusal>),
     Rehearsed(DependentId, Arc<Observed>, Outcome),
+    /// All else is the shoot's.
+    Input(Input),
 }
 
 struct Task {
     context: ShootContext,
     reporter: Reporter,
-    /// Last state of the Cluster that could be understood.
-    cluster: Arc<ClusterState>,
     machines: BackedMachines,
     wakers: Registration,
     jobs: JoinMap<Job, Done>,
     /// `None` while a probe is under way.
     client: Option<ShootClient>,
-    /// Time at which the seed's API server confirmed to a standby what is known of the shoot.
-    confirmed: Confirmed,
     rehearsals: Rehearsals,
     /// Time of the next rehearsal; `None` while there is none to come.
     rehearsal_due: Option<Moment>,
-    /// What no write takes of them is given back after each input.
-    permits: ByDirection<Option<Permit>>,
+    /// Comes with an input, and is given back after it if no write takes it.
+    permit: Permit,
     /// True if the config names other dependents now, of which this task knows nothing.
     is_outdated: bool,
-    /// True if nothing more is begun.
-    is_closed: bool,
 }
 
 /// Last Machines of a shoot, and the nodes that they back. Healthy shoots keep theirs, so that
@@ -118,15 +111,13 @@ impl BackedMachines {
 /// Probes a shoot until cancelled; returns what is held down then. At the end of the process that
 /// includes the writes that were under way; else nothing under way is awaited, since other Clusters
 /// would wait, too.
-pub(crate) async fn run(shared: &Shared, assigned: &Assignment) -> Vec<ResourceRef> {
-    let Assignment {
-        cancel, process, ..
-    } = assigned;
+pub(crate) async fn run(shared: &Shared, assigned: &Arc<Assignment>) -> Vec<ResourceRef> {
+    let cancel = &assigned.cancel;
     loop {
-        let mut task = Task::new(shared.clone(), assigned);
+        let mut task = Task::new(shared.clone(), Arc::clone(assigned));
         task.feed(Input::Woken);
         while !task.is_outdated && cancel.run_until_cancelled(task.step()).await.is_some() {}
-        if process.is_cancelled() && timeout(LAST_ANSWERS, task.finish()).await.is_err() {
+        if shared.shutdown.is_cancelled() && timeout(LAST_ANSWERS, task.finish()).await.is_err() {
             tracing::warn!("a write has had no answer until the end, it may have been made");
         }
         task.reporter.ended(&task.context);
@@ -138,45 +129,36 @@ pub(crate) async fn run(shared: &Shared, assigned: &Assignment) -> Vec<ResourceR
 }
 
 impl Task {
-    fn new(shared: Shared, assigned: &Assignment) -> Self {
-        let Assignment {
-            namespace,
-            cluster,
-            decree,
-            ..
-        } = assigned;
-        let config = Arc::clone(&shared.config.borrow());
+    fn new(shared: Shared, assigned: Arc<Assignment>) -> Self {
+        let namespace = &assigned.namespace;
+        let (config, settings) = (shared.config.borrow().clone(), &assigned.cluster.settings);
         let mut machines = BackedMachines::default();
-        let now = shared.clock.now();
         let backed = machines.of(&shared.seed, namespace);
-        let env = shared.environment(namespace, &config, cluster, backed);
+        let env = shared.environment(&assigned, config, settings, backed);
+        let now = shared.clock.now();
         let shoot = Shoot::new(assigned.start, &env, now);
         let client = ShootClient::new(shared.clock, Arc::clone(&shared.resources));
         Self {
             reporter: Reporter::new(
                 &shared.statuses,
                 namespace,
-                &config,
+                &env.config,
                 shoot.next_probe(),
-                *decree,
+                assigned.decree,
             ),
             wakers: shared.seed.wakers.register(namespace),
             jobs: JoinMap::new(),
             client: Some(client),
-            confirmed: Confirmed::default(),
             rehearsals: Rehearsals::default(),
             rehearsal_due: None,
-            permits: ByDirection::default(),
+            permit: None,
             is_outdated: false,
-            is_closed: false,
-            cluster: Arc::clone(cluster),
             machines,
             context: ShootContext {
-                namespace: namespace.clone(),
+                assigned,
                 shared,
-                config,
+                env,
                 shoot,
-                decree: *decree,
                 probe_began: now,
             },
         }
@@ -200,12 +182,11 @@ impl Task {
     fn done(&mut self, done: Result<Done, JoinError>) {
         let input = match done {
             Err(ended) => return propagate_panic(Err::<Done, _>(ended)),
+            Ok(Done::Input(input)) => input,
             Ok(Done::Permitted(direction, permit)) => {
-                self.permits[direction] = Some(permit);
-                Input::Woken
+                self.permit = permit;
+                Input::Permitted(direction)
             }
-            Ok(Done::Decreed(verdict)) => Input::Decreed(verdict),
-            Ok(Done::Written(id, result)) => Input::Written(id, result),
             Ok(Done::Rehearsed(id, base, outcome)) => {
                 let now = self.context.shared.clock.now();
                 self.rehearsals.ended(id, base, outcome, now);
@@ -229,19 +210,10 @@ impl Task {
     fn feed(&mut self, input: Input) {
         self.refresh();
         let ShootContext {
-            namespace,
-            shared,
-            config,
-            ..
-        } = &self.context;
-        let machines = self.machines.of(&shared.seed, namespace);
-        let mut env = shared.environment(namespace, config, &self.cluster, machines);
-        env.permits = ByDirection {
-            up: self.permits.up.is_some(),
-            down: self.permits.down.is_some(),
-        };
+            shared, env, shoot, ..
+        } = &mut self.context;
         let now = shared.clock.now();
-        for action in self.context.shoot.input(input, &env, now) {
+        for action in shoot.input(input, env, now) {
             match action {
                 Action::Report(report) => self.reporter.report(&self.context, report),
                 Action::Probe { with_nodes } => {
@@ -255,28 +227,23 @@ impl Task {
                 }
             }
         }
-        self.permits = ByDirection::default();
-        self.reporter.updated(&self.context, &env);
-        self.rehearse(&env, now);
+        self.permit = None;
+        self.reporter.updated(&self.context);
+        self.rehearse(now);
     }
 
     /// Begins the next rehearsal when it is due; while the shoot is not well there is none. One that
     /// is under way then is cancelled.
-    fn rehearse(&mut self, env: &Environment, now: Moment) {
+    fn rehearse(&mut self, now: Moment) {
         let ShootContext {
-            namespace,
+            assigned,
             shared,
-            config,
+            env,
             shoot,
-            decree,
             ..
         } = &self.context;
-        let is_ours = env.is_ours && env.owner == Owner::Here;
-        if !env.leads || env.dry_run || !is_ours || decree.is_some() {
-            self.rehearsals.suspend();
-        } else if shoot.finding().is_some() {
-            let spread = (shared.seed.wakers.count(), env.chance);
-            self.rehearsals.follow(config, &env.dependents, spread, now);
+        if shoot.finding().is_some() && assigned.decree.is_none() {
+            self.rehearsals.follow(env, now);
         }
         self.reporter
             .rehearsed(&self.context, self.rehearsals.refused());
@@ -291,69 +258,64 @@ impl Task {
             Some(_) if self.jobs.contains_key(&Job::Rehearsal) => {}
             Some((due, ..)) if due > now => self.rehearsal_due = Some(due),
             Some((_, id, change)) => {
-                let (writer, namespace) = (Arc::clone(&shared.writer), namespace.clone());
-                let (resource, change) = (config.dependent(id).resource.clone(), change.clone());
+                let (shared, assigned) = (shared.clone(), Arc::clone(assigned));
+                let (config, change) = (Arc::clone(&env.config), change.clone());
                 self.begin(Job::Rehearsal, async move {
-                    let outcome = writer.rehearse(&namespace, &resource, &change).await;
+                    let resource = &config.dependent(id).resource;
+                    let rehearsal = shared.rehearse(&assigned.namespace, resource, &change);
+                    let outcome = rehearsal.await;
                     Done::Rehearsed(id, change.base, outcome)
                 });
             }
         }
     }
 
-    /// Applies the config and the Cluster as they are now.
+    /// Applies all that has changed around the shoot.
     fn refresh(&mut self) {
         let ShootContext {
-            namespace,
+            assigned,
             shared,
-            config,
+            env,
             shoot,
             ..
         } = &mut self.context;
-        let newest = Arc::clone(&shared.config.borrow());
-        let named = newest
-            .dependents
-            .iter()
-            .map(|dependent| &dependent.resource);
-        if named.eq(shoot.dependents().map(|known| &known.resource)) {
-            *config = newest;
-        } else {
+        let mut config = Arc::clone(&shared.config.borrow());
+        let known = shoot.dependents().map(|known| &known.resource);
+        if !known.eq(config.dependents.iter().map(|named| &named.resource)) {
             self.is_outdated = true;
+            config = Arc::clone(&env.config);
         }
-        let cluster = shared.seed.clusters.get("", namespace);
-        if let Some(cluster) = cluster
-            && cluster.uid == self.cluster.uid
-            && cluster.lifecycle.is_some()
-        {
-            if cluster.settings != self.cluster.settings {
-                tracing::info!(settings = ?cluster.settings, "settings changed, probing at once");
-            }
-            self.cluster = cluster;
+        let machines = self.machines.of(&shared.seed, &assigned.namespace);
+        let now = shared.environment(assigned, config, &env.settings, machines);
+        let before = std::mem::replace(env, now);
+        if env.settings != before.settings {
+            tracing::info!(settings = ?env.settings, "settings changed, probing at once");
         }
     }
 
-    /// Begins a job, while anything more is begun.
+    /// Begins a job, unless the process ends.
     fn begin(&mut self, job: Job, work: impl Future<Output = Done> + Send + 'static) {
-        if !self.is_closed {
+        if !self.context.shared.shutdown.is_cancelled() {
             self.jobs.spawn(job, work.in_current_span());
         }
     }
 
     fn probe(&mut self, with_nodes: bool) {
-        if let Some(verdict) = self.context.decree {
-            return self.begin(Job::Probe, ready(Done::Decreed(verdict)));
+        if let Some(verdict) = self.context.assigned.decree {
+            let decreed = Done::Input(Input::Decreed(verdict));
+            return self.begin(Job::Probe, ready(decreed));
         }
         let Some(mut client) = self.client.take() else {
             return;
         };
         let ShootContext {
-            namespace,
+            assigned,
             shared,
-            config,
+            env,
             ..
         } = &self.context;
-        let budget = Budget::starting_now(config.probe_timeout);
-        let secret = shared.seed.kubeconfig(namespace);
+        let budget = Budget::starting_now(env.config.probe_timeout);
+        let secret = shared.seed.kubeconfig(&assigned.namespace);
         self.begin(Job::Probe, async move {
             let stage = ProbeStep::Kubeconfig;
             let answer = match secret {
@@ -367,34 +329,32 @@ impl Task {
     fn await_permit(&mut self, direction: Direction) {
         let job = Job::Permit(direction);
         if !self.jobs.contains_key(&job) {
-            let writer = Arc::clone(&self.context.shared.writer);
+            let permits = Arc::clone(&self.context.shared.permits);
             self.begin(job, async move {
-                Done::Permitted(direction, writer.permit(direction).await)
+                Done::Permitted(direction, permits.write(direction).await)
             });
         }
     }
 
     fn write(&mut self, order: Order) {
-        let permit = self.permits[order.direction].take();
-        let writer = Arc::clone(&self.context.shared.writer);
-        let id = order.dependent;
-        let target = Target {
-            config: Arc::clone(&self.context.config),
-            namespace: self.context.namespace.clone(),
-            uid: self.cluster.uid.clone(),
-            machines: Arc::clone(&self.machines.1),
-            confirmed: Arc::clone(&self.confirmed),
-        };
+        let (permit, id) = (self.permit.take(), order.dependent);
+        let ShootContext {
+            assigned,
+            shared,
+            env,
+            ..
+        } = &self.context;
+        let (assigned, shared) = (Arc::clone(assigned), shared.clone());
+        let (config, machines) = (Arc::clone(&env.config), Arc::clone(&self.machines.1));
         self.begin(Job::Write(id), async move {
-            let written = writer.write(&target, &order).await;
+            let written = shared.write(&assigned, &config, &machines, &order).await;
             drop(permit);
-            Done::Written(id, written)
+            Done::Input(Input::Written(id, written))
         });
     }
 
-    /// Waits for the answers to the writes under way, and begins nothing more.
+    /// Waits for the answers to the writes under way.
     async fn finish(&mut self) {
-        self.is_closed = true;
         self.jobs
             .abort_matching(|job| !matches!(job, Job::Write(_)));
         while let Some((_, done)) = self.jobs.join_next().await {

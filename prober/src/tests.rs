@@ -9,10 +9,15 @@ use common::events::Events;
 use common::leader_election::Election;
 use common::logging::{LevelFilter, layer};
 use common::metrics::Registry;
+use parking_lot::Mutex;
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
-use prober_core::verdict::PoolConditions;
+use prober_core::options::ResolvedOptions;
+use prober_core::plan::ByDirection;
+use prober_core::shoot::{Environment, Owner, Start};
+use prober_core::verdict::{PoolConditions, Verdict};
+use tokio_util::sync::CancellationToken;
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 use tracing_subscriber::layer::SubscriberExt;
@@ -21,11 +26,12 @@ use crate::clock::Clock;
 use crate::config;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
-use crate::seed::Seed;
+use crate::seed::{ClusterState, Seed};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
-use crate::write::Writer;
+use crate::task::Assignment;
+use crate::write::Permits;
 
 /// A config of one dependent.
 pub(crate) const CONFIG: &str = "\
@@ -49,6 +55,20 @@ pub(crate) fn log() -> (PipeReader, DefaultGuard) {
     (logged, guard)
 }
 
+pub(crate) const NAMESPACE: &str = "shoot--a--b";
+
+/// A shoot that is to be probed, or treated as decreed.
+pub(crate) fn assignment(cluster: Arc<ClusterState>, decree: Option<Verdict>) -> Arc<Assignment> {
+    Arc::new(Assignment {
+        namespace: NAMESPACE.to_owned(),
+        cluster,
+        start: Start::default(),
+        decree,
+        cancel: CancellationToken::new(),
+        confirmed: Mutex::default(),
+    })
+}
+
 /// A seed that nobody can reach.
 pub(crate) fn seed() -> Arc<Seed> {
     rustls::crypto::aws_lc_rs::default_provider()
@@ -59,28 +79,43 @@ pub(crate) fn seed() -> Arc<Seed> {
     Arc::new(Seed::new(client))
 }
 
+/// What a shoot of a leader decides by that knows nothing of its dependents.
+pub(crate) fn env(config: &str) -> Environment {
+    let config = config::parse(config).expect("a config").config;
+    Environment {
+        options: ResolvedOptions::resolve(&config, None, None),
+        config: Arc::new(config),
+        settings: Arc::default(),
+        leads: true,
+        dry_run: false,
+        seed_since: ByDirection::default(),
+        leader_silent_from: None,
+        is_ours: true,
+        owner: Owner::Here,
+        paused: Some(false),
+        dependents: Vec::new(),
+        machines: None,
+        shoots: 1,
+        chance: 0.5,
+    }
+}
+
 /// What the tasks of such a seed's shoots share, with this config.
 pub(crate) fn shared(config: &str) -> Shared {
-    let (clock, seed) = (Clock::start(), seed());
+    let clock = Clock::start(Utc::now());
     let config = Arc::new(config::parse(config).expect("a config").config);
-    let suspend_detector = SuspendDetector::new(clock);
     Shared {
         clock,
         resources: Arc::new(Resources::of_system()),
-        seed: Arc::clone(&seed),
+        seed: seed(),
         config: tokio::sync::watch::channel(config).1,
-        writer: Arc::new(Writer::new(
-            seed,
-            1.0,
-            NonZeroU32::MIN,
-            Election::Alone,
-            suspend_detector.clone(),
-        )),
-        suspend_detector,
+        permits: Arc::new(Permits::new(1.0, NonZeroU32::MIN)),
+        suspend_detector: SuspendDetector::new(clock, Utc::now),
         metrics: Metrics::register(&mut Registry::default()),
         statuses: ShootStatuses::new(clock),
         events: Events::none(),
         election: Election::Alone,
+        shutdown: CancellationToken::new(),
     }
 }
 

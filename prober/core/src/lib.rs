@@ -29,7 +29,7 @@ pub fn span(duration: std::time::Duration) -> TimeDelta {
 }
 
 /// Multiplies a span, with microsecond precision.
-pub(crate) fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
+pub fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
 }
 

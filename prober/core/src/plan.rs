@@ -1,7 +1,7 @@
 //! The order in which dependents are scaled.
 
 use std::collections::BTreeMap;
-use std::ops::{Index, IndexMut};
+use std::ops::Index;
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
@@ -32,15 +32,6 @@ impl<T> Index<Direction> for ByDirection<T> {
         match direction {
             Direction::Up => &self.up,
             Direction::Down => &self.down,
-        }
-    }
-}
-
-impl<T> IndexMut<Direction> for ByDirection<T> {
-    fn index_mut(&mut self, direction: Direction) -> &mut T {
-        match direction {
-            Direction::Up => &mut self.up,
-            Direction::Down => &mut self.down,
         }
     }
 }

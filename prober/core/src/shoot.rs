@@ -30,7 +30,7 @@ pub use super::dependent::DependentRecord;
 use super::judgement::{CountedLease, Finding, Judge, Rules};
 use super::moment::Moment;
 use super::object_view::ObjectView;
-use super::plan::{ByDirection, Direction};
+use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::verdict::{Scope, Verdict};
 use crate::config::{DependentId, ResourceRef};
@@ -86,8 +86,8 @@ struct Output {
     now: Moment,
     actions: Vec<Action>,
     wake: Option<Moment>,
-    /// Permits that no write has taken.
-    permits: ByDirection<bool>,
+    /// The permit that came with it, until a write takes it.
+    permit: Option<Direction>,
     /// Newest of the answers that writes wait for.
     wanted: Option<Moment>,
     /// True if one of them is to be newer than what others have changed.
@@ -97,10 +97,9 @@ struct Output {
 }
 
 impl Output {
-    fn new(env: &Environment, now: Moment) -> Self {
+    fn new(now: Moment) -> Self {
         Self {
             now,
-            permits: env.permits,
             ..Self::default()
         }
     }
@@ -132,16 +131,17 @@ impl Shoot {
             probe: Probe::new(start, env, now),
             next: None,
         };
-        shoot.observe(env, &mut Output::new(env, now));
+        shoot.observe(env, &mut Output::new(now));
         shoot.next = Some(shoot.probe.due);
         shoot
     }
 
     pub fn input(&mut self, input: Input, env: &Environment, now: Moment) -> Vec<Action> {
-        let mut out = Output::new(env, now);
+        let mut out = Output::new(now);
         self.observe(env, &mut out);
         match input {
             Input::Woken => {}
+            Input::Permitted(direction) => out.permit = Some(direction),
             Input::Probed(answer) => self.probed(answer, env, &mut out),
             Input::Failed(failure) => self.probe.failed(failure, now),
             Input::Decreed(verdict) => {

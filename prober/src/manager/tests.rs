@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::config;
 use crate::gardener::Cluster;
-use crate::tests::{CONFIG, log, shared};
+use crate::tests::{CONFIG, NAMESPACE, assignment, log, shared};
 
 const ZERO: Duration = Duration::ZERO;
 
@@ -65,16 +65,14 @@ async fn new_replica_says_ours_while_tolerated() {
     }
 }
 
-const NAMESPACE: &str = "shoot--a--b";
-
 fn manager(config: &str) -> Manager {
-    Manager::new(shared(config), CancellationToken::new())
+    Manager::new(shared(config))
 }
 
 impl Manager {
     /// Runs a probe in place of the shoot's: it takes so long to end, and holds this down then.
-    fn run_in_place(&mut self, takes: Duration, held_down: &[&str]) {
-        let shoot = assignment();
+    fn run_in_place(&mut self, decree: Option<Verdict>, takes: Duration, held_down: &[&str]) {
+        let shoot = assignment(cluster("uid"), decree);
         let cancelled = shoot.cancel.clone();
         let held_down = held_down.iter().map(|name| ResourceRef {
             kind: "Deployment".to_owned(),
@@ -93,22 +91,11 @@ impl Manager {
     }
 }
 
-fn assignment() -> Assignment {
-    Assignment {
-        namespace: NAMESPACE.to_owned(),
-        cluster: cluster("uid"),
-        start: Start::default(),
-        decree: None,
-        cancel: CancellationToken::new(),
-        process: CancellationToken::new(),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_successor_waits_for_the_end_of_the_removed_probe() {
     let mut manager = manager(CONFIG);
     let takes = Duration::from_secs(40);
-    manager.run_in_place(takes, &[]);
+    manager.run_in_place(None, takes, &[]);
     let began = Instant::now();
     // Its Cluster is gone; that of a successor is the next change.
     manager.follow(NAMESPACE).await;
@@ -121,7 +108,7 @@ async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
     let (logged, log) = log();
     let mut manager = manager(CONFIG);
     for held_down in [&[][..], &["one", "two"]] {
-        manager.run_in_place(ZERO, held_down);
+        manager.run_in_place(None, ZERO, held_down);
         manager.follow(NAMESPACE).await;
     }
     drop(log);
@@ -146,9 +133,7 @@ async fn what_a_successor_restores_is_not_counted() {
         (cluster("another"), Ok(None), 0),
     ] {
         let mut manager = manager(CONFIG);
-        manager.run_in_place(ZERO, &["one"]);
-        let running = manager.probes.get_mut(NAMESPACE).unwrap();
-        running.shoot.decree = Some(Verdict::ScaleDown);
+        manager.run_in_place(Some(Verdict::ScaleDown), ZERO, &["one"]);
         manager.follow_cluster(NAMESPACE, &cluster, decree).await;
         let ended = &manager.shared.metrics.probes_ended_while_held_down;
         assert_eq!(ended.get(), counted, "{} {decree:?}", cluster.uid);

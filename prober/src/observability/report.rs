@@ -9,7 +9,7 @@ use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::moment::Moment;
 use prober_core::plan::Direction;
 use prober_core::replicas::PlannedWrite;
-use prober_core::shoot::{Environment, Report};
+use prober_core::shoot::Report;
 use prober_core::verdict::Verdict;
 
 use super::facts::{describe_short, waits_for};
@@ -146,7 +146,11 @@ impl Reporter {
                 "grace is too short for the renewals of the nodes' leases, protection may come too late"
             );
             let events = &context.shared.events;
-            events.warning(&context.namespace, "GraceTooShort", &describe_short(&found));
+            events.warning(
+                &context.assigned.namespace,
+                "GraceTooShort",
+                &describe_short(&found),
+            );
         }
         if before.is_none_or(|before| before.verdict != found.verdict) {
             tracing::info!(
@@ -189,9 +193,9 @@ impl Reporter {
     }
 
     /// Called after each input and its reports: publishes the shoot, and follows its outage.
-    pub(crate) fn updated(&mut self, context: &ShootContext, env: &Environment) {
+    pub(crate) fn updated(&mut self, context: &ShootContext) {
         let mut view = self.view.lock();
-        context.publish(&mut view, env);
+        context.publish(&mut view);
         let is_written = context.shoot.scaling().is_some();
         let ended = Outage::follow(&mut self.outage, &view, is_written, context.now());
         drop(view);
@@ -229,8 +233,8 @@ impl Reporter {
 
 impl ShootContext {
     /// Shows the shoot as it is now.
-    fn publish(&self, view: &mut ShootView, env: &Environment) {
-        let (shoot, now) = (&self.shoot, self.now());
+    fn publish(&self, view: &mut ShootView) {
+        let (shoot, env, now) = (&self.shoot, &self.env, self.now());
         // A pause that was known stays in effect while it is not.
         view.is_paused = env.paused.unwrap_or(view.is_paused);
         if let Some(probe) = &mut view.probe {
@@ -283,7 +287,7 @@ impl ShootContext {
             _ => Events::normal,
         };
         let (reason, text) = match write.replicas {
-            Some(0) if self.decree.is_some() => (
+            Some(0) if self.assigned.decree.is_some() => (
                 "ScaledDown",
                 format!("Scaled from {before} to 0: the shoot belongs to another seed"),
             ),
@@ -335,7 +339,12 @@ impl ShootContext {
                 _ => Events::normal,
             };
             let text = outage.sentence();
-            publish(&shared.events, &self.namespace, "OutageEnded", &text);
+            publish(
+                &shared.events,
+                &self.assigned.namespace,
+                "OutageEnded",
+                &text,
+            );
         }
         shared.statuses.keep(outage);
     }
@@ -360,12 +369,12 @@ impl ShootContext {
         text: &str,
     ) {
         let ResourceRef { kind, name, .. } = self.resource(at);
-        let about = format!("{kind} {}/{name}", self.namespace);
+        let about = format!("{kind} {}/{name}", self.assigned.namespace);
         publish(&self.shared.events, &about, reason, text);
     }
 
     fn resource(&self, dependent: DependentId) -> &ResourceRef {
-        &self.config.dependent(dependent).resource
+        &self.env.config.dependent(dependent).resource
     }
 
     fn now(&self) -> DateTime<Utc> {

@@ -1,8 +1,7 @@
 use prober_core::replicas::Marks;
 
 use super::*;
-use crate::config;
-use crate::tests::CONFIG;
+use crate::tests::{CONFIG, env};
 
 const ID: DependentId = DependentId(0);
 
@@ -25,16 +24,17 @@ fn at(seconds: i64) -> Moment {
 /// One shoot of a seed, first rehearsed 25 s after it is followed if the seed has no other one.
 struct Stage {
     rehearsals: Rehearsals,
-    config: Arc<Config>,
-    shoots: usize,
+    env: Environment,
 }
 
 impl Stage {
-    fn new(shoots: usize) -> Self {
+    fn new(shoots: i32) -> Self {
         Self {
             rehearsals: Rehearsals::default(),
-            config: Arc::new(config::parse(CONFIG).unwrap().config),
-            shoots,
+            env: Environment {
+                shoots,
+                ..env(CONFIG)
+            },
         }
     }
 
@@ -47,9 +47,8 @@ impl Stage {
     }
 
     fn follow(&mut self, state: DependentState, now: i64) {
-        let spread = (self.shoots, 0.5);
-        self.rehearsals
-            .follow(&self.config, &[state], spread, at(now));
+        self.env.dependents = vec![state];
+        self.rehearsals.follow(&self.env, at(now));
     }
 
     fn end(&mut self, outcome: Outcome, now: i64) {
@@ -71,7 +70,7 @@ impl Stage {
 
 #[test]
 fn shoots_of_a_seed_are_spread() {
-    for (shoots, due) in [(1, 25), (2, 50), (12, 300), (usize::MAX, 300)] {
+    for (shoots, due) in [(1, 25), (2, 50), (12, 300), (i32::MAX, 300)] {
         let mut stage = Stage::new(shoots);
         stage.follow(present(observed("a", 1)), 0);
         assert_eq!(stage.due(), Some(due), "{shoots}");
@@ -123,11 +122,13 @@ fn change_is_rehearsed_ten_minutes_after_the_last_one() {
 #[test]
 fn config_and_leadership_begin_again() {
     let change: [fn(&mut Stage); 2] = [
-        |stage| stage.config = Arc::new(Config::clone(&stage.config)),
+        |stage| stage.env.config = Arc::new(Config::clone(&stage.env.config)),
         |stage| {
             // A standby rehearses and shows nothing.
-            stage.rehearsals.suspend();
+            stage.env.leads = false;
+            stage.follow(present(observed("a", 1)), 150);
             assert_eq!((stage.due(), stage.rehearsals.refused()), (None, None));
+            stage.env.leads = true;
         },
     ];
     for change in change {
@@ -165,7 +166,7 @@ fn what_cannot_be_scaled_is_refused_without_a_rehearsal() {
         let optional = CONFIG.replace("  scaleUp", "  optional: true\n  scaleUp");
         for (config, refused) in [(CONFIG, refused), (&*optional, refused_if_optional)] {
             let mut stage = Stage::rehearsed(Outcome::Refused("no".to_owned()));
-            stage.config = Arc::new(config::parse(config).unwrap().config);
+            stage.env = env(config);
             stage.follow(state.clone(), 200);
             assert_eq!(stage.refused().as_deref(), refused, "{state:?}");
             // What is unknown may be as it was.

@@ -38,10 +38,10 @@ impl From<Cluster> for ClusterState {
 }
 
 impl ClusterState {
-    /// True if the probe started for the Cluster of this UID is still wanted. A shoot that cannot
-    /// be understood keeps its probe (D-13).
-    pub(crate) fn wants_probe(&self, uid: &str) -> bool {
-        self.uid == uid && !matches!(self.lifecycle, Some(Lifecycle::Stop(_)))
+    /// True if the probe started for it is still wanted. A shoot that cannot be understood keeps its
+    /// probe (D-13).
+    pub(crate) fn wants_probe(&self) -> bool {
+        !matches!(self.lifecycle, Some(Lifecycle::Stop(_)))
     }
 
     /// True if no seed can own it but itself, so that no owner record is checked.

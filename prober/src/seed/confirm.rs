@@ -51,7 +51,8 @@ impl Seed {
             [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
         let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
         let machines: BackedNodes = machines.iter().map(Option::as_deref).collect();
-        let wants_probe = ClusterState::from(cluster).wants_probe(uid);
+        let cluster = ClusterState::from(cluster);
+        let wants_probe = cluster.uid == uid && cluster.wants_probe();
         [
             (wants_probe, "the Cluster is not to be probed by this seed"),
             (!options.pause.value, "it is paused"),

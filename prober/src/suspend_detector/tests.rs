@@ -36,8 +36,8 @@ fn a_gap_in_the_beats_is_a_standstill_that_ends_with_the_gap() {
 
 #[tokio::test(start_paused = true)]
 async fn what_rests_on_older_findings_is_dropped_by_whoever_runs_first_after_a_standstill() {
-    let clock = Clock::start();
-    let detector = SuspendDetector::new(clock);
+    let clock = Clock::start(Utc::now());
+    let detector = SuspendDetector::new(clock, Utc::now);
     let since = clock.now();
     let run = |since| {
         detector
@@ -58,7 +58,8 @@ async fn what_rests_on_older_findings_is_dropped_by_whoever_runs_first_after_a_s
         "of what begins later on them, too"
     );
     // A process that only waits beats all the same.
-    let (detector, wait) = (SuspendDetector::new(clock), Duration::from_secs(300));
+    let detector = SuspendDetector::new(clock, Utc::now);
+    let wait = Duration::from_secs(300);
     tokio::time::timeout(wait, detector.run())
         .await
         .expect_err("it goes on");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_server::protobuf::wire::{MEDIA_TYPE, envelope};
 use api_server::{Authority, Fault, FaultId, MemoryApi, Network, Options, When};
+use chrono::Utc;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
 use prober::shoot_client::error::ProbeError;
@@ -60,7 +61,7 @@ impl TestShoot {
         let api = api.expect("an API server");
         api.access().grant(TOKEN, shoot_probe());
         let secret = secret(&api.kubeconfig(TOKEN));
-        let clock = Clock::start();
+        let clock = Clock::start(Utc::now());
         let client = ShootClient::new(clock, Arc::new(Resources::of_system()));
         let shoot = Self {
             api,

@@ -36,8 +36,6 @@ pub struct Environment {
     pub leads: bool,
     /// True if nothing is written, and reported instead.
     pub dry_run: bool,
-    /// Directions in which a write may be sent now.
-    pub permits: ByDirection<bool>,
     /// Start of the time in which the seed's Clusters are seen and this process was not suspended;
     /// for a restore they were also read again since this replica leads. `None` while that is not so.
     pub seed_since: ByDirection<Option<Moment>>,
@@ -52,8 +50,8 @@ pub struct Environment {
     pub dependents: Vec<DependentState>,
     /// Nodes that Machines back; `None` if the Machines are not known.
     pub machines: Option<Arc<BackedNodes>>,
-    /// Time over which probes are spread that all shoots would take at once.
-    pub spread: TimeDelta,
+    /// Shoots of the seed, over which is spread what all would do at once.
+    pub shoots: i32,
     /// A random number from 0 to 1.
     pub chance: f64,
 }
@@ -97,6 +95,8 @@ pub enum Input {
     Woken,
     Probed(Answer),
     Failed(ProbeFailure),
+    /// One write in this direction may be sent. If none is, the permit is given back.
+    Permitted(Direction),
     /// In place of a probe's answer: the owner record says what is to be done.
     Decreed(Verdict),
     Written(DependentId, Result<Arc<Observed>, Refusal>),
@@ -115,11 +115,10 @@ pub enum Action {
     /// List the leases, and the nodes where they will be wanted; then [`Input::Probed`] or
     /// [`Input::Failed`].
     Probe { with_nodes: bool },
-    /// Wait until a write in this direction may be sent; then [`Input::Woken`] with that permit in
-    /// the environment, which is given back if no write takes it. Asked again while that is awaited,
-    /// it changes nothing.
+    /// Wait until a write in this direction may be sent; then [`Input::Permitted`]. Asked again while
+    /// that is awaited, it changes nothing.
     AwaitPermit(Direction),
-    /// Write a dependent with the permit that is there; then [`Input::Written`].
+    /// Write a dependent with the permit of this input; then [`Input::Written`].
     Write(Order),
     /// Cancel the write of a dependent that is under way.
     Cancel(DependentId),

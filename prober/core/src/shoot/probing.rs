@@ -12,6 +12,8 @@ use crate::dependent::UNDONE_OFTEN;
 use crate::moment::Moment;
 use crate::{scaled, span};
 
+/// Time per shoot over which first probes are spread.
+const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
 const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
 /// The gap between probes for which a write waits, after one, and while a scale-down is under way, at
@@ -58,12 +60,13 @@ impl Probe {
     /// First probes are spread, so that neither a restart nor a reload hits all API servers at
     /// once.
     pub(super) fn new(start: Start, env: &Environment, now: Moment) -> Self {
+        let spread = SPREAD * env.shoots;
         let wait = if start.in_operation {
-            env.spread
+            spread
         } else {
             let half = span(env.config.initial_delay / 2);
             // After a reload it may be over.
-            (start.eligible + half - now).max(half.min(env.spread))
+            (start.eligible + half - now).max(half.min(spread))
         };
         Self {
             ended: now,

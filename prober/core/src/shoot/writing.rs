@@ -93,7 +93,7 @@ impl Shoot {
             (Err(waits), _) => self.wait(id, direction, waits, out),
             (Ok(_), Err(refusal)) => self.failed(id, direction, refusal, out),
             (Ok(_), Ok(change)) if env.dry_run => self.intend(id, direction, change, out),
-            (Ok(_), Ok(_)) if !out.permits[direction] => {
+            (Ok(_), Ok(_)) if out.permit != Some(direction) => {
                 self.wait(id, direction, Waits::new(Reason::Permit), out);
             }
             (Ok(due), Ok(change)) => self.send(id, direction, due, change, env, out),
@@ -112,7 +112,7 @@ impl Shoot {
         let judged_at = self.finding().map_or(out.now, |finding| finding.judged_at);
         let known = &mut self.dependents[id.0];
         known.tried.get_or_insert(out.now);
-        out.permits[direction] = false;
+        out.permit = None;
         out.is_unfinished = true;
         out.actions.push(Action::Write(Order {
             dependent: id,

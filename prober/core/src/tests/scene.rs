@@ -165,10 +165,6 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
         settings: Arc::new(ShootSettings::default()),
         leads: true,
         dry_run: false,
-        permits: ByDirection {
-            up: true,
-            down: true,
-        },
         seed_since: ByDirection {
             up: Some(Moment::START),
             down: Some(Moment::START),
@@ -178,7 +174,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
         paused: Some(false),
         owner: Owner::Here,
         machines: None,
-        spread: TimeDelta::seconds(1),
+        shoots: 100,
         chance: 0.5,
     }
 }

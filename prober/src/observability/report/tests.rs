@@ -15,9 +15,8 @@ use crate::gardener::SeedRef;
 use crate::observability::metrics::Metrics;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::tests::{CONFIG, at, shared};
+use crate::tests::{CONFIG, NAMESPACE, assignment, at, shared};
 
-const NAMESPACE: &str = "shoot--a--b";
 /// The only dependent.
 const D: DependentId = DependentId(0);
 
@@ -31,24 +30,19 @@ fn cluster() -> ClusterState {
     }
 }
 
-fn context(shared: Shared) -> ShootContext {
-    let cluster = cluster();
-    let config = Arc::clone(&shared.config.borrow());
+fn context(shared: Shared, decree: Option<Verdict>) -> ShootContext {
+    let assigned = assignment(Arc::new(cluster()), decree);
+    let (config, settings) = (shared.config.borrow().clone(), &assigned.cluster.settings);
+    let env = shared.environment(&assigned, config, settings, None);
     let start = Start {
         eligible: at(0.0),
         in_operation: true,
     };
-    let shoot = Shoot::new(
-        start,
-        &shared.environment(NAMESPACE, &config, &cluster, None),
-        at(0.0),
-    );
     ShootContext {
-        namespace: NAMESPACE.to_owned(),
+        assigned,
         shared,
-        config,
-        shoot,
-        decree: None,
+        shoot: Shoot::new(start, &env, at(0.0)),
+        env,
         probe_began: at(0.0),
     }
 }
@@ -59,9 +53,9 @@ fn reporter(context: &ShootContext) -> Reporter {
     Reporter::new(
         statuses,
         NAMESPACE,
-        &context.config,
+        &context.env.config,
         at(0.0),
-        context.decree,
+        context.assigned.decree,
     )
 }
 
@@ -120,7 +114,7 @@ async fn each_report_has_its_counter_and_its_event() {
         metrics: Metrics::register(&mut registry),
         ..shared(CONFIG)
     };
-    let context = context(shared);
+    let context = context(shared, None);
     let mut reporter = reporter(&context);
     for (report, event) in [
         (written(Some(1), false), "Normal ScaledUp"),
@@ -145,26 +139,20 @@ async fn each_report_has_its_counter_and_its_event() {
 /// A shoot's metrics after an input, and whether its outage is recorded.
 fn after(input: Input, decree: Option<Verdict>, dependent: DependentState) -> (String, bool) {
     let mut registry = Registry::default();
-    let mut context = context(Shared {
+    let shared = Shared {
         metrics: Metrics::register(&mut registry),
         ..shared(CONFIG)
-    });
-    registry.register_collector(Box::new(context.shared.statuses.clone()));
-    context.decree = decree;
-    let mut reporter = reporter(&context);
-    let (config, cluster) = (Arc::clone(&context.config), cluster());
-    let env = Environment {
-        dependents: vec![dependent],
-        ..context
-            .shared
-            .environment(NAMESPACE, &config, &cluster, None)
     };
-    for action in context.shoot.input(input, &env, at(0.0)) {
+    let mut context = context(shared, decree);
+    registry.register_collector(Box::new(context.shared.statuses.clone()));
+    let mut reporter = reporter(&context);
+    context.env.dependents = vec![dependent];
+    for action in context.shoot.input(input, &context.env, at(0.0)) {
         if let Action::Report(report) = action {
             reporter.report(&context, report);
         }
     }
-    reporter.updated(&context, &env);
+    reporter.updated(&context);
     (encoded(&registry), reporter.outage.is_some())
 }
 

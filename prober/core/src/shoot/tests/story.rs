@@ -6,7 +6,7 @@
 //! 6 to 69 by 1 mcm raised: each second
 //! ```
 
-use super::timeline::{Api, FAILS, GIVEN, SILENT_FROM, Timeline, healthy};
+use super::timeline::{Api, FAILS, SILENT_FROM, Timeline, healthy};
 use super::*;
 use crate::replicas::Unscalable;
 use crate::tests::scene::span;
@@ -111,8 +111,8 @@ impl Timeline {
             "read held" => self.seed.read = Some(Observed { resource_version: "3".into(), ..held("1") }),
             "read at 2" => self.seed.read = Some(Observed { resource_version: "2".into(), ..running(2) }),
             // The dependents.
-            "permits held" => self.env.permits = ByDirection::default(),
-            "permits given" => self.env.permits = GIVEN,
+            "permits held" => self.seed.holds_permits = true,
+            "permits given" => self.seed.holds_permits = false,
             "writes held" => self.seed.holds_writes = true,
             "writes made" => self.seed.holds_writes = false,
             "refuse nothing" => self.seed.refused.clear(),

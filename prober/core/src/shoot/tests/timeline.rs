@@ -27,12 +27,6 @@ pub enum Api {
 
 pub const FAILS: Api = Api::Fails(ProbeFailure::Other);
 
-/// Permits that are there.
-pub const GIVEN: ByDirection<bool> = ByDirection {
-    up: true,
-    down: true,
-};
-
 /// The nodes renew their leases a tenth of a second apart.
 #[derive(Default)]
 pub struct Nodes {
@@ -86,6 +80,8 @@ impl Nodes {
 /// The seed, which does at once what the machine asks for.
 #[derive(Default)]
 pub struct Seed {
+    /// True if only the test gives permits.
+    pub holds_permits: bool,
     /// True if only the test answers.
     pub holds_writes: bool,
     /// The dependents whose writes are refused.
@@ -233,10 +229,9 @@ impl Timeline {
 
     /// Lets one write of each direction be sent.
     pub fn permit(&mut self) {
-        let held = std::mem::replace(&mut self.env.permits, GIVEN);
-        let actions = self.take(Input::Woken);
-        self.env.permits = held;
-        self.follow(actions);
+        for direction in [Direction::Down, Direction::Up] {
+            self.input(Input::Permitted(direction));
+        }
     }
 
     /// Refuses a write, since the dependent was changed, and reads it again.
@@ -277,7 +272,17 @@ impl Timeline {
         while let Some(action) = pending.pop_front() {
             count += 1;
             assert!(count < 1000, "a hot loop: {action:?}");
-            pending.extend(self.carry_out(action));
+            match action {
+                // It is there before anything else is answered.
+                Action::AwaitPermit(direction) if !self.seed.holds_permits => {
+                    let permitted = self.take(Input::Permitted(direction));
+                    permitted
+                        .into_iter()
+                        .rev()
+                        .for_each(|action| pending.push_front(action));
+                }
+                action => pending.extend(self.carry_out(action)),
+            }
         }
     }
 
@@ -294,9 +299,6 @@ impl Timeline {
     fn carry_out(&mut self, action: Action) -> Vec<Action> {
         match action {
             Action::Probe { with_nodes } => self.probe(with_nodes),
-            Action::AwaitPermit(direction) if self.env.permits[direction] => {
-                self.take(Input::Woken)
-            }
             Action::Write(order) => {
                 let id = order.dependent;
                 let is_standbys = !order.needs_lead && order.change.write.replicas == Some(0);

@@ -25,7 +25,7 @@ use super::{Seconds, at};
 use crate::config::{Config, Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::options::ResolvedOptions;
-use crate::plan::{ByDirection, Direction};
+use crate::plan::Direction;
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::shoot::{Action, Answer, Environment, Input, Order, ProbeFailure, Report, Shoot, Start};
@@ -277,18 +277,14 @@ impl Life {
     }
 
     pub fn wake(&mut self, by: usize) {
-        self.feed(by, Input::Woken, ByDirection::default());
+        self.feed(by, Input::Woken);
     }
 
-    /// Permits are given back if nothing is written with them.
-    fn feed(&mut self, by: usize, input: Input, permits: ByDirection<bool>) {
+    fn feed(&mut self, by: usize, input: Input) {
         if self.replicas[by].suspended_until > self.t {
             return;
         }
-        let env = Environment {
-            permits,
-            ..self.env(by)
-        };
+        let env = self.env(by);
         let Some(machine) = &mut self.replicas[by].machine else {
             return;
         };
@@ -332,11 +328,7 @@ impl Life {
         }
         self.replicas[by].awaits.remove(&request.awaited);
         self.note_answer(by, &input);
-        let mut permits = ByDirection::default();
-        if let Awaited::Permit(direction) = request.awaited {
-            permits[direction] = true;
-        }
-        self.feed(by, input, permits);
+        self.feed(by, input);
     }
 
     pub fn place(&self, by: usize, id: DependentId) -> usize {
@@ -354,7 +346,7 @@ impl Life {
                         Direction::Up => self.draw((0.0, self.plan.queue)),
                         Direction::Down => 0.0,
                     };
-                    self.answer(takes, request, Input::Woken);
+                    self.answer(takes, request, Input::Permitted(direction));
                 }
             }
             Action::Write(order) => self.send(by, order),
