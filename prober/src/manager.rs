@@ -18,13 +18,13 @@ use prober_core::span;
 use prober_core::verdict::Verdict;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, JoinMap};
 use tracing::Instrument;
 
 use crate::owner::dns::Resolver;
-use crate::owner::{self, Standing};
+use crate::owner::{self, OwnerStatus, Standing};
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 use crate::task::{self, Assignment};
@@ -32,6 +32,8 @@ use crate::task::{self, Assignment};
 /// Longest wait before a probe that has panicked starts again: one that always does so panics at
 /// most once a minute.
 const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
+/// Time without a panic after which the next one is not waited for: the probe starts again soon.
+const CALM: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Manager {
     shared: Shared,
@@ -76,7 +78,8 @@ impl Manager {
         join_all(self.probes.into_values().map(|running| running.task)).await;
     }
 
-    /// Applies the config's check of owner records to all shoots. Of a changed one nothing is known.
+    /// Applies the config's check of owner records to all shoots, at once. What is known of a shoot
+    /// stays as long as its question does.
     async fn follow_config(&mut self) {
         let check = self.shared.config.borrow().owner_check.clone();
         if self.resolver.as_ref().map(|resolver| &resolver.check) == check.as_ref() {
@@ -88,9 +91,9 @@ impl Manager {
             Arc::new(Resolver::new(check, &self.shared.resources))
         });
         for (key, _) in self.shared.seed.clusters.all() {
-            self.shared
-                .statuses
-                .owner(&key.name, |record| *record = None);
+            self.shared.statuses.owner(&key.name, |record| {
+                record.as_mut().map(OwnerStatus::check_at_once);
+            });
             self.follow(&key.name).await;
         }
     }
@@ -232,14 +235,19 @@ async fn restarted_on_panic<P>(
 where
     P: Future<Output = Vec<ResourceRef>>,
 {
-    let mut backoff = Backoff::new(Duration::from_secs(1), MAX_RESTART_WAIT);
+    let fresh = || Backoff::new(Duration::from_secs(1), MAX_RESTART_WAIT);
+    let mut backoff = fresh();
     loop {
+        let started = Instant::now();
         // In a box, or the task would have room for it twice: before and after it is begun.
         if let Ok(held_down) = AssertUnwindSafe(Box::pin(probe())).catch_unwind().await {
             return held_down;
         }
         panics.inc();
         tracing::error!("probe panicked and is restarted");
+        if started.elapsed() >= CALM {
+            backoff = fresh();
+        }
         let wait = sleep(backoff.wait());
         if cancelled.run_until_cancelled(wait).await.is_none() {
             return Vec::new();

@@ -172,14 +172,21 @@ impl OwnerStatus {
                 self.standing = match self.standing {
                     _ if is_ours => Standing::Ours,
                     before if is_second || before == Standing::Elsewhere => Standing::Elsewhere,
+                    // What is lost stays so until it is known whose it is.
+                    Standing::Unresolved => Standing::Unresolved,
                     _ => Standing::Doubted,
                 };
                 match self.standing {
-                    Standing::Doubted => AGAIN_AFTER,
-                    _ => check.interval,
+                    Standing::Ours | Standing::Elsewhere => check.interval,
+                    _ => AGAIN_AFTER,
                 }
             }
         }
+    }
+
+    /// Has the next check come now.
+    pub(crate) fn check_at_once(&mut self) {
+        self.due = Moment::START;
     }
 
     /// Returns what the shoot's task may do. What was checked before this process was suspended,

@@ -21,7 +21,7 @@ use prober_core::replicas::{
 use prober_core::shoot::Order;
 use prober_core::verdict::BackedNodes;
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::rehearsal::Outcome;
@@ -82,6 +82,8 @@ pub struct Permits {
     protective: Arc<Semaphore>,
     /// Bounds the rehearsals that are to be answered or wait for the limiter.
     rehearsals: Semaphore,
+    /// Held by the rehearsal that waits for the limiter.
+    rehearsal: AsyncMutex<()>,
 }
 
 impl Permits {
@@ -98,6 +100,7 @@ impl Permits {
             restores: RwLock::default(),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
             rehearsals: Semaphore::new(REHEARSALS_IN_FLIGHT),
+            rehearsal: AsyncMutex::default(),
         }
     }
 
@@ -120,6 +123,7 @@ impl Permits {
     /// returns is to be kept until the rehearsal is answered.
     async fn rehearsal(&self) -> Option<SemaphorePermit<'_>> {
         let permit = self.rehearsals.acquire().await.ok();
+        let _turn = self.rehearsal.lock().await;
         sleep(self.period).await;
         while self.restores.try_write().is_err() || self.limiter.check().is_err() {
             sleep(self.period).await;
@@ -281,6 +285,8 @@ pub fn merge_patch(PlannedWrite { base, write }: &PlannedWrite) -> Value {
 mod tests {
     use std::io;
 
+    use futures::future::join_all;
+
     use super::*;
     use crate::tests::{CONFIG, shared};
 
@@ -314,12 +320,12 @@ mod tests {
             base: Arc::default(),
             write: prober_core::replicas::Write::default(),
         };
-        let rehearse = async {
+        let rehearse = join_all((0..REHEARSALS_IN_FLIGHT).map(async |_| {
             loop {
                 let resource = ResourceRef::default();
                 shared.rehearse("n", &resource, &change).await;
             }
-        };
+        }));
         let restore = async {
             sleep(Duration::from_secs(60)).await;
             let began = Instant::now();
@@ -329,7 +335,7 @@ mod tests {
             began.elapsed().as_secs_f64()
         };
         let took = tokio::select! {
-            () = rehearse => 0.0,
+            _ = rehearse => 0.0,
             took = restore => took,
         };
         // 20 are beyond the burst, and one rehearsal was before them.

@@ -11,12 +11,16 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use prober_core::config::{DnsServer, OwnerCheck};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Why;
 use crate::shoot_client::resources::{Records, Resources};
 
 const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// Checks under way at most: a start of thousands of shoots is not to be a flood for the DNS
+/// servers.
+const IN_FLIGHT: usize = 256;
 
 pub(crate) struct Resolver {
     pub check: OwnerCheck,
@@ -25,6 +29,7 @@ pub(crate) struct Resolver {
     servers: Vec<TokioResolver>,
     /// In place of these.
     records: Option<Arc<Records>>,
+    in_flight: Semaphore,
 }
 
 impl Resolver {
@@ -36,6 +41,7 @@ impl Resolver {
             check,
             servers: servers.unwrap_or_default(),
             records: resources.records.clone(),
+            in_flight: Semaphore::new(IN_FLIGHT),
         }
     }
 
@@ -52,6 +58,7 @@ impl Resolver {
                 }),
             }
         };
+        let _permit = self.in_flight.acquire().await;
         let values = timeout(self.check.timeout, lookup).await;
         let mut values = values.unwrap_or(Err(Why::Timeout))?.into_iter();
         let value = values.next().ok_or(Why::NoRecord)?;

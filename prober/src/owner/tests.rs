@@ -62,7 +62,7 @@ fn answers_make_a_standing() {
         "0 there; 1 ours; 2 there; 2 is: doubted",
         "0 there; 1 fails; 2 there; 2 is: doubted",
         "8 there owner.a; 9 there owner.b; 9 is: doubted; 10 there owner.b; 10 is: elsewhere",
-        "0 ours; 30 fails; 331 fails; 332 there; 332 is: doubted; 333 there; 333 is: elsewhere",
+        "0 ours; 30 fails; 331 fails; 332 there; 332 is: unresolved; 332 next: 333; 333 there; 333 is: elsewhere",
         // Another question begins again.
         "1 there; 2 there; 3 fails owner.b; 3 is: unproven, fails",
         // Checks are an interval apart, and sooner while they fail or one says that it is elsewhere.
