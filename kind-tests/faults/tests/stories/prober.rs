@@ -149,7 +149,7 @@ fn owner_record_decides_over_all_writing() {
         ("a write under way when it turns is given up, and the next ones are not made",
          r#"owned tolerance: 1h; owner here; prober; probes 3; seed patch deployments: stalls; cut; met 1; owner there; page /ownership/shoot--soak--000 503; hands off; over; 20 s; store held; mcm up; ca up; kcm up; hands on; owner here; all held"#),
         ("the section is applied while the prober runs",
-         "prober; probes 3; owner there; page /ownership/shoot--soak--000 404 no ownerCheck; owned tolerance: 1h; page /ownership/shoot--soak--000 503 elsewhere; hands off; page /ownership/shoot--none--such 404 no; cut; owner-asked 8; written; hands on; owned -; all held; page /ownership/shoot--soak--000 404 no ownerCheck"),
+         r#"prober; probes 3; owner there; page /ownership/shoot--soak--000 404 no ownerCheck; owned tolerance: 1h; page /ownership/shoot--soak--000 503 elsewhere; owner nobody; config tolerance: 1h => tolerance: 2h; metric dwd_config_reloads_total{result="taken"} 2; owner-asked 2; page /ownership/shoot--soak--000 503 elsewhere; owner there; config tolerance: 2h => tolerance: 1h; hands off; page /ownership/shoot--none--such 404 no; cut; owner-asked 8; written; hands on; owned -; all held; page /ownership/shoot--soak--000 404 no ownerCheck"#),
     ]);
 }
 
