@@ -20,6 +20,7 @@ use hyper::Request;
 use hyper::client::conn::http1;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -32,7 +33,6 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::commands::SeedArgs;
-use crate::config::{self, DEPLOYMENT};
 
 /// Time for the answer of a replica, which is made from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,6 +40,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Default of --health-bind-addr.
 const HEALTH_PORT: u16 = 9644;
+/// The prober's Deployment, by Gardener's name (rule 85).
+pub(crate) const DEPLOYMENT: &str = "dependency-watchdog-prober";
 /// Lease of the prober's election, by Gardener's name (rule 79).
 const LEASE: &str = "dwd-prober-leader-election";
 /// Selects pods that are not evicted, and have not ended.
@@ -126,7 +128,7 @@ async fn any_pod(client: Client, namespace: &str) -> anyhow::Result<Answer> {
 
 /// The prober's pods, the leader's first.
 async fn pods(client: Client, api: &Api<Pod>, namespace: &str) -> anyhow::Result<Vec<Pod>> {
-    let deployment = config::deployment(&client, namespace).await?;
+    let deployment = deployment(&client, namespace).await?;
     let selector: Selector = deployment.spec.selector.try_into()?;
     let running = ListParams::default().labels_from(&selector).fields(RUNNING);
     let listed = within(REQUEST_TIMEOUT, api.list(&running)).await;
@@ -143,6 +145,13 @@ async fn pods(client: Client, api: &Api<Pod>, namespace: &str) -> anyhow::Result
     let leader = holder.as_deref().and_then(|name| name.split_once('_'));
     pods.sort_by_key(|pod| leader.is_none_or(|(leader, _)| leader != pod.name_any()));
     Ok(pods)
+}
+
+/// Reads the prober's Deployment.
+pub(crate) async fn deployment(client: &Client, namespace: &str) -> anyhow::Result<Deployment> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let read = within(REQUEST_TIMEOUT, deployments.get(DEPLOYMENT)).await;
+    read.with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))
 }
 
 /// Bounds a request in time.

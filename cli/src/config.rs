@@ -2,17 +2,13 @@
 
 use anyhow::{Context, bail};
 use common::document::{ConfigError, load};
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use prober::config;
 use prober_core::config::Config;
 
-use crate::ask::{REQUEST_TIMEOUT, within};
+use crate::ask::{DEPLOYMENT, REQUEST_TIMEOUT, deployment, within};
 use crate::commands::RestoreArgs;
-
-/// The prober's Deployment, by Gardener's name (rule 85).
-pub(crate) const DEPLOYMENT: &str = "dependency-watchdog-prober";
 
 /// The config of the file, or of the ConfigMap that the prober has mounted.
 pub(crate) async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<Config> {
@@ -39,11 +35,4 @@ pub(crate) async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<
     bail!(
         "the Deployment {DEPLOYMENT} in {namespace} has no ConfigMap with a prober's config mounted"
     )
-}
-
-/// Reads the prober's Deployment.
-pub(crate) async fn deployment(client: &Client, namespace: &str) -> anyhow::Result<Deployment> {
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let read = within(REQUEST_TIMEOUT, deployments.get(DEPLOYMENT)).await;
-    read.with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))
 }

@@ -11,7 +11,7 @@ use prober_core::moment::Moment;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::{DependentState, Observed, PlannedWrite, Unscalable, scale_down};
 use prober_core::scaled;
-use prober_core::shoot::{Environment, Owner};
+use prober_core::shoot::Environment;
 
 /// Time over which the first rehearsals of a seed's shoots are spread.
 const SPREAD: TimeDelta = TimeDelta::minutes(10);
@@ -185,8 +185,7 @@ impl Rehearsals {
     /// while none may be made, since too many must not follow each other.
     pub(crate) fn follow(&mut self, env: &Environment, now: Moment) {
         let config = &env.config;
-        let is_ours = env.is_ours && env.owner == Owner::Here;
-        if !env.leads || env.dry_run || !is_ours {
+        if !env.leads || env.dry_run || !env.is_ours {
             self.term = None;
             return;
         }

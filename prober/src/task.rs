@@ -17,7 +17,7 @@ use prober_core::config::{DependentId, ResourceRef};
 use prober_core::moment::Moment;
 use prober_core::plan::Direction;
 use prober_core::replicas::Observed;
-use prober_core::shoot::{Action, Answer, Environment, Input, Order, Shoot, Start};
+use prober_core::shoot::{Action, Answer, Environment, Input, Order, Owner, Shoot, Start};
 use prober_core::verdict::{BackedNodes, Verdict};
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
@@ -249,7 +249,8 @@ impl Task {
             .rehearsed(&self.context, self.rehearsals.refused());
         let is_up = shoot.verdict().is_some_and(Verdict::is_up);
         let next = self.rehearsals.next();
-        let next = next.filter(|_| is_up && shoot.held_down().next().is_none());
+        let is_well = is_up && shoot.held_down().next().is_none() && env.owner == Owner::Here;
+        let next = next.filter(|_| is_well);
         self.rehearsal_due = None;
         match next {
             None => {

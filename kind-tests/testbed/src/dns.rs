@@ -34,8 +34,6 @@ pub enum Reply {
     Address,
     /// 127.0.0.1, and a TXT record of one string: of every name.
     Loopback(String),
-    /// The same, but silence over UDP.
-    LoopbackOverTcp(String),
     /// SERVFAIL.
     Failure,
     /// REFUSED.
@@ -144,8 +142,7 @@ impl RequestHandler for DnsScript {
             Reply::CutOff(_) | Reply::CutOffAlways => metadata.truncation = true,
             Reply::NoRecord => {}
             Reply::Address => records(vec![here()]),
-            Reply::LoopbackOverTcp(_) if !over_tcp => return nothing,
-            Reply::Loopback(text) | Reply::LoopbackOverTcp(text) => match info.query.query_type() {
+            Reply::Loopback(text) => match info.query.query_type() {
                 RecordType::A => records(vec![here()]),
                 RecordType::TXT => records(texts(vec![vec![text]])),
                 _ => {}

@@ -310,9 +310,10 @@ impl Shoot {
         self.probe.failures
     }
 
+    /// The dependents that are at 0 and carry the marker.
     pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
         self.dependents()
-            .filter(|dependent| dependent.is_held_down())
+            .filter(|dependent| dependent.is_held_down() && !dependent.view.has_replicas())
             .map(|dependent| &dependent.resource)
     }
 

@@ -155,6 +155,10 @@ impl ShootView {
                 Tone::Warn,
                 "runs, and still carries the marker of a protection: the next healthy probe removes it",
             ),
+            Condition::AtZero if dependent.since.is_some() => (
+                Tone::Warn,
+                "held down by the watchdog, and somebody removed its marker: a healthy probe brings it back",
+            ),
             Condition::AtZero if self.is_set("restoreOnlyHeldDown") => (
                 Tone::Note,
                 "scaled to 0 not by the watchdog, and with restoreOnlyHeldDown it stays so",

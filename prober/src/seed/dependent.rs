@@ -138,7 +138,7 @@ impl DependentView {
     pub fn held_down(&self) -> Vec<String> {
         let all = self.view.all().into_iter();
         let marked = all.filter(|(_, state)| match &**state {
-            DependentState::Present(observed) => observed.marks.held_down,
+            DependentState::Present(observed) => observed.marks.held_down && observed.replicas <= 0,
             _ => false,
         });
         marked.map(|(key, _)| key.namespace).collect()
