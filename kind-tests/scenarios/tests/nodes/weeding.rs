@@ -128,8 +128,9 @@ async fn container(api: &KubeApi, core: &str, role: &str) -> Result<Value> {
     let pods = format!("{core}/pods?labelSelector=role%3D{role}");
     let mut pods = api.list(&pods).await?;
     pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-    let mut pod = pods.pop().with_context(|| format!("no pod {role}"))?;
-    Ok(pod["status"]["containerStatuses"][0].take())
+    let pod = pods.pop().with_context(|| format!("no pod {role}"))?;
+    // A pod that was just created has none.
+    Ok(pod["status"]["containerStatuses"][0].clone())
 }
 
 /// Waits until the Service has a ready endpoint, or none.
