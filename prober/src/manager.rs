@@ -24,7 +24,7 @@ use tokio_util::task::{AbortOnDropHandle, JoinMap};
 use tracing::Instrument;
 
 use crate::owner::dns::Resolver;
-use crate::owner::{self, OwnerStatus, Standing};
+use crate::owner::{self, Standing};
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 use crate::task::{self, Assignment};
@@ -92,7 +92,9 @@ impl Manager {
         });
         for (key, _) in self.shared.seed.clusters.all() {
             self.shared.statuses.owner(&key.name, |record| {
-                record.as_mut().map(OwnerStatus::check_at_once);
+                if let Some(record) = record {
+                    record.check_at_once();
+                }
             });
             self.follow(&key.name).await;
         }

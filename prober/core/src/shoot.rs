@@ -305,11 +305,6 @@ impl Shoot {
         })
     }
 
-    /// Failed probes in a row.
-    pub fn failures(&self) -> u32 {
-        self.probe.failures
-    }
-
     /// The dependents that are at 0 and carry the marker.
     pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
         self.dependents()
